@@ -1,0 +1,28 @@
+# symlight: the table of contents. Every target calls one Python entry point.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed-$(shell cat pyproject.toml | cksum | cut -d' ' -f1)
+
+.PHONY: help demo test slow lint clean
+
+help:            ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
+
+$(STAMP):        # the virtual environment; made again when pyproject.toml changes
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+demo: $(STAMP)   ## generate, verilate, decode a prompt with the shipped checkpoint, prove every token
+	$(BIN)/symlight generate --model demo --device sim --card sim4 --build partial-kv \
+		--prompt "In the beginning" --max-new-tokens 48 --verify --stats
+
+test: $(STAMP)   ## the whole suite but the tests marked slow
+	$(BIN)/python -m pytest -m "not slow and not needs_card"
+
+slow: $(STAMP)   ## the full product of cases
+	$(BIN)/python -m pytest -m "slow and not needs_card"
+
+clean:           ## remove everything built here
+	rm -rf build .pytest_cache

@@ -1,0 +1,31 @@
+"""Signatures of the kernel's bus ports (AXI4 read/write master of one pseudo-channel)."""
+
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+RESP_OKAY = 0
+BURST_INCR = 1
+MAX_BURST = 16          # beats; the hardened HBM port is AXI3
+PAGE_BYTES = 4096       # no burst crosses a multiple of it
+
+
+class AxiMaster(wiring.Signature):
+    """Read and write channels of a memory port. INCR bursts of full beats only; no IDs, one order.
+
+    Parameters
+    ----------
+    beat_bytes : int
+        Bytes of a data beat.
+    """
+
+    def __init__(self, beat_bytes: int):
+        super().__init__({
+            "araddr": Out(64), "arlen": Out(8), "arsize": Out(3), "arburst": Out(2),
+            "arvalid": Out(1), "arready": In(1),
+            "rdata": In(8 * beat_bytes), "rresp": In(2), "rlast": In(1), "rvalid": In(1), "rready": Out(1),
+            "awaddr": Out(64), "awlen": Out(8), "awsize": Out(3), "awburst": Out(2),
+            "awvalid": Out(1), "awready": In(1),
+            "wdata": Out(8 * beat_bytes), "wstrb": Out(beat_bytes), "wlast": Out(1),
+            "wvalid": Out(1), "wready": In(1),
+            "bresp": In(2), "bvalid": In(1), "bready": Out(1),
+        })

@@ -1,0 +1,105 @@
+"""What the generator builds: the size of one accelerator, and presets of cards.
+
+An `Engine` is built for maximal dimensions; any package whose layout fits (hw.layout checks it) runs on it.
+"""
+
+from dataclasses import asdict, dataclass, fields, replace
+
+from symlight.model.errors import UserError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """Dimensions of a kernel. Depths are powers of two; widths follow from `lanes`."""
+
+    channels: int               # HBM pseudo-channels, one AXI port each
+    lanes: int = 32             # multiply-accumulate lanes of a channel = bytes of a beat = elements of a vector word
+    accumulators: int = 32      # accumulator words of a lane group (beats of one slice, all operations in flight)
+    vector_words: int = 128     # words of a channel's vector buffer
+    read_beats: int = 512       # read FIFO of a channel, beats
+    item_depth: int = 128       # gathered (value) items between address and data side
+    kv_beats: int = 2048        # KV staging of a channel, beats (two layers, or the whole ring when resident)
+    kv_inflight: int = 48       # KV beats in flight while weights may be demanded
+    query_words: int = 16       # words of q a channel's heads may need
+    width_words: int = 32       # words of a residual-stream vector
+    state_words: int = 512      # words of decay state, all layers
+    parameter_words: int = 4096  # words of on-chip parameters, 48 bits an element
+    table_entries: int = 512    # operations of a pass
+    heads: int = 16             # attention heads
+    kv_resident: bool = False   # ring on chip: no KV is ever read from HBM
+    fixed_gather: str = "runtime"   # "runtime", "dense" or "active": weight rows at event sites
+    fixed_kv: str = "runtime"       # "runtime", "full" or "valid": ring slots that are loaded
+    clock_mhz: int = 175        # kernel clock
+
+    def __post_init__(self):
+        if not 1 <= self.channels <= 32:
+            raise UserError(f"engine: channels = {self.channels} is outside 1..32")
+        if self.lanes not in (16, 32, 64):
+            raise UserError(f"engine: lanes = {self.lanes} is not 16, 32 or 64")
+        for name in ("accumulators", "vector_words", "read_beats", "item_depth", "query_words", "width_words",
+                     "state_words", "parameter_words", "table_entries", "heads"):
+            value = getattr(self, name)
+            if value < 2 or value & (value - 1):
+                raise UserError(f"engine: {name} = {value} is not a power of two")
+        if self.fixed_gather not in ("runtime", "dense", "active"):
+            raise UserError(f"engine: fixed_gather = {self.fixed_gather!r} is not runtime, dense or active")
+        if self.fixed_kv not in ("runtime", "full", "valid"):
+            raise UserError(f"engine: fixed_kv = {self.fixed_kv!r} is not runtime, full or valid")
+
+    @property
+    def beat_bytes(self) -> int:
+        """Bytes of an AXI data beat; a lane takes one byte of it."""
+        return self.lanes
+
+    @property
+    def side_channels(self) -> int:
+        """Channels that hold embedding rows: the largest power of two that fits."""
+        return 1 << (self.channels.bit_length() - 1)
+
+    def to_json(self) -> dict:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict) -> "Engine":
+        known = {f.name for f in fields(cls)}
+        if set(data) != known:
+            raise UserError(f"engine: fields {sorted(set(data) ^ known)} are unknown or missing")
+        return cls(**data)
+
+
+_SIM = Engine(
+    channels=4, vector_words=64, accumulators=32, read_beats=256, kv_beats=1024, width_words=8, state_words=64,
+    parameter_words=512, table_entries=64, query_words=8,
+)
+
+CARDS = {
+    "sim2": replace(_SIM, channels=2, kv_beats=2048),
+    "sim4": _SIM,
+    "sim6": replace(_SIM, channels=6),
+    "sim8": replace(_SIM, channels=8),
+    "u50c16": Engine(channels=16, accumulators=64, kv_beats=4096),
+    "u50c28": Engine(channels=28),
+    "u50c": Engine(channels=32),
+}
+
+# Gather and KV mode of each build; "resident-kv" also keeps the ring on chip.
+BUILDS = {
+    "resident-dense": {"fixed_gather": "dense", "fixed_kv": "full"},
+    "sparse-gather": {"fixed_gather": "active", "fixed_kv": "full"},
+    "partial-kv": {"fixed_gather": "active", "fixed_kv": "valid"},
+    "resident-kv": {"fixed_gather": "active", "fixed_kv": "valid", "kv_resident": True},
+}
+
+
+def card(name: str) -> Engine:
+    """The engine of card preset `name`; a `UserError` lists the known ones."""
+    if name not in CARDS:
+        raise UserError(f"no card preset is called {name!r}; known: {', '.join(CARDS)}")
+    return CARDS[name]
+
+
+def build(engine: Engine, name: str) -> Engine:
+    """`engine` with the switches of build `name` fixed."""
+    if name not in BUILDS:
+        raise UserError(f"no build is called {name!r}; known: {', '.join(BUILDS)}")
+    return replace(engine, **BUILDS[name])

@@ -1,0 +1,123 @@
+"""Small parts that many components use: a stream queue, and a checker of the stream rules."""
+
+from amaranth.hdl import Assert, Elaboratable, Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+SHALLOW = 64        # up to this depth a queue lies in distributed RAM
+
+
+class Queue(wiring.Component):
+    """First-in first-out stream queue, first word falls through.
+
+    A shallow queue lies in distributed RAM, a deep one in block RAM whose output register is the queue's output.
+    Throughput: one word a cycle in and out at once, also when full or empty. `i.ready` and `o.valid` come from registers.
+
+    Parameters
+    ----------
+    shape : ShapeLike
+        Payload.
+    depth : int
+        Words it holds; a power of two.
+    deep : bool
+        Use block RAM; the default is by depth.
+
+    Attributes
+    ----------
+    LATENCY : int
+        Cycles from a word's transfer at `i` until it is valid at `o` of an empty queue: 1 shallow, 2 deep.
+
+    Members
+    -------
+    i, o : stream.Signature(shape)
+    level : Out
+        Words inside, 0 .. depth.
+    """
+
+    def __init__(self, shape, *, depth: int, deep: bool | None = None):
+        if depth < 2 or depth & (depth - 1):
+            raise ValueError(f"queue depth {depth} is not a power of two of at least 2")
+        self._shape, self._depth = shape, depth
+        self._deep = depth > SHALLOW if deep is None else deep
+        self.LATENCY = 2 if self._deep else 1
+        super().__init__({
+            "i": In(stream.Signature(shape)),
+            "o": Out(stream.Signature(shape)),
+            "level": Out(range(depth + 1)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.memory = memory = Memory(shape=self._shape, depth=self._depth, init=[])
+        write = memory.write_port()
+        put, get = Signal(), Signal()
+        m.d.comb += [
+            self.i.ready.eq(~self.level[-1]),       # depth is a power of two: full is one bit
+            put.eq(self.i.valid & self.i.ready),
+            get.eq(self.o.valid & self.o.ready),
+            write.data.eq(self.i.payload),
+            write.en.eq(put),
+        ]
+        with m.If(put):
+            m.d.sync += write.addr.eq(write.addr + 1)
+        with m.If(put & ~get):
+            m.d.sync += self.level.eq(self.level + 1)
+        with m.If(get & ~put):
+            m.d.sync += self.level.eq(self.level - 1)
+        if self._deep:
+            self._read_deep(m, memory.read_port(transparent_for=()), put, get)
+        else:
+            self._read_shallow(m, memory.read_port(domain="comb"), get)
+        return m
+
+    def _read_shallow(self, m, read, get):
+        m.d.comb += [
+            self.o.payload.eq(read.data),
+            self.o.valid.eq(self.level != 0),
+        ]
+        with m.If(get):
+            m.d.sync += read.addr.eq(read.addr + 1)
+
+    def _read_deep(self, m, read, put, get):
+        """The memory's output register holds the oldest word; it is refilled in the cycle it is taken."""
+        address = Signal(range(self._depth))
+        stored = Signal(range(self._depth + 1))     # words in the memory, without the output register
+        m.d.comb += [
+            read.addr.eq(address),
+            read.en.eq((stored != 0) & (~self.o.valid | self.o.ready)),
+            self.o.payload.eq(read.data),
+        ]
+        with m.If(read.en):
+            m.d.sync += [address.eq(address + 1), self.o.valid.eq(1)]
+        with m.Elif(get):
+            m.d.sync += self.o.valid.eq(0)
+        with m.If(put & ~read.en):
+            m.d.sync += stored.eq(stored + 1)
+        with m.If(read.en & ~put):
+            m.d.sync += stored.eq(stored - 1)
+
+
+class StreamChecker(Elaboratable):
+    """Asserts that valid and payload of a stream hold until the transfer. It only watches, and makes no hardware.
+
+    Parameters
+    ----------
+    watched : stream.Interface
+        Either end of the stream.
+    """
+
+    def __init__(self, watched):
+        self._watched = watched
+
+    def elaborate(self, platform):
+        m = Module()
+        s = self._watched
+        waiting = Signal()
+        payload = Signal.like(s.p)
+        m.d.sync += waiting.eq(s.valid & ~s.ready)
+        with m.If(s.valid):
+            m.d.sync += payload.eq(s.p)
+        with m.If(waiting):
+            m.d.sync += Assert(s.valid & (s.p == payload), "a stream did not hold valid and payload")
+        return m

@@ -1,4 +1,4 @@
-"""Signatures of the kernel's bus ports (AXI4 read/write master of one pseudo-channel)."""
+"""Signatures of the kernel's bus ports: AXI4 master of one pseudo-channel, AXI4-Lite slave of the control registers."""
 
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -28,4 +28,17 @@ class AxiMaster(wiring.Signature):
             "wdata": Out(8 * beat_bytes), "wstrb": Out(beat_bytes), "wlast": Out(1),
             "wvalid": Out(1), "wready": In(1),
             "bresp": In(2), "bvalid": In(1), "bready": Out(1),
+        })
+
+
+class AxiLite(wiring.Signature):
+    """AXI4-Lite with 32-bit data, as the master sees it; 12 address bits are the 4 KB that a kernel's map takes."""
+
+    def __init__(self):
+        super().__init__({
+            "awaddr": Out(12), "awvalid": Out(1), "awready": In(1),
+            "wdata": Out(32), "wstrb": Out(4), "wvalid": Out(1), "wready": In(1),
+            "bresp": In(2), "bvalid": In(1), "bready": Out(1),
+            "araddr": Out(12), "arvalid": Out(1), "arready": In(1),
+            "rdata": In(32), "rresp": In(2), "rvalid": In(1), "rready": Out(1),
         })

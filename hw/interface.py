@@ -57,6 +57,7 @@ class ErrorCode(enum.IntEnum):
     EMPTY_INPUT = 6         # GENERATE without pending token and without prompt
     SESSION_FULL = 7        # the position would pass 2^20
     BAD_TOKEN = 8           # a prompt id outside the vocabulary; error_address is the id
+    NEEDS_RESET = 9         # a run before this one faulted; RESET, LOAD or RESTORE starts afresh
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ def header(layout: Layout, model: IntegerModel):
         },
         "layers": shape.layers, "width": shape.width, "width_words": layout.width_words,
         "head_words": layout.head_words, "query_words": layout.query_words, "slots": shape.slots,
+        "state_words": shape.layers * layout.query_words,
         "vocab": shape.vocab, "inv_width": ops.inv_width(shape.width),
         "lif_leak": numerics.lif_leak, "lif_threshold": numerics.lif_threshold, "lif_clamp": numerics.lif_clamp,
     })
@@ -58,12 +59,12 @@ def _layer(layout: Layout, model: IntegerModel, layer: int) -> list[dict]:
     last = layer == layout.shape.layers - 1
     site = 4 * layer
     qkv = {
-        "task": Task.QKV, "phase": Phase.QKV, "event": 1, "statistic": site, "parameter": parameter,
+        "task": Task.QKV, "phase": Phase.QKV, "event": 1, "counted": 1, "statistic": site + 1, "parameter": parameter,
         "has_kv": 1, "kv_base": bases["ring"], "kv_stage": layout.stage(layer),
         "command": _command(layout.qkv, bases["qkv"], Traffic.QKV, stream=False), **_drain(layout.qkv),
     }
     decay = {
-        "task": Task.DECAY, "phase": Phase.DECAY, "event": 1, "statistic": site + 1, "parameter": parameter + 3 * q,
+        "task": Task.DECAY, "phase": Phase.DECAY, "event": 1, "parameter": parameter + 3 * q,
         "state": state, "fence": 1,
         "command": _command(layout.decay, bases["decay"], Traffic.DECAY, stream=False, acc=layout.qkv.beats),
         **_drain(layout.decay),
@@ -79,17 +80,18 @@ def _layer(layout: Layout, model: IntegerModel, layer: int) -> list[dict]:
     out = {
         "task": Task.NORM_U, "phase": Phase.OUT, "parameter": parameter, "norm": parameter + w,
         "gamma_shift": int(norm_1[0]), "epsilon": int(norm_1[1]), **_event(block.ffn_event),
+        "counted": 1, "statistic": site + 2,
         "command": _command(layout.out, bases["out"], Traffic.OUT, stream=True), **_drain(layout.out),
     }
     parameter += 2 * w
     up = {
-        "task": Task.STEP, "phase": Phase.UP, "event": 1, "statistic": site + 2, "parameter": parameter,
+        "task": Task.STEP, "phase": Phase.UP, "event": 1, "counted": 1, "statistic": site + 3, "parameter": parameter,
         "command": _command(layout.up, bases["up"], Traffic.UP, stream=False), **_drain(layout.up),
     }
     parameter += layout.ffn_words
     following = (0, *model.head.input) if last else model.blocks[layer + 1].attention_event
     down = {
-        "task": Task.NORM_C, "phase": Phase.DOWN, "event": 1, "statistic": site + 3, "parameter": parameter,
+        "task": Task.NORM_C, "phase": Phase.DOWN, "event": 1, "counted": not last, "statistic": site + 4, "parameter": parameter,
         "norm": parameter + w, "gamma_shift": int(norm_2[0]), "epsilon": int(norm_2[1]), **_event(following),
         "to_head": last,
         "command": _command(layout.down, bases["down"], Traffic.DOWN, stream=False), **_drain(layout.down),
@@ -102,7 +104,7 @@ def operation_table(layout: Layout, model: IntegerModel) -> list:
     embed = {
         "task": Task.EMBED, "phase": Phase.EMBED, "words": layout.width_words,
         "command": {"work": Work.SIDE, "traffic": Traffic.EMBED, "count": layout.embed_beats, "base": layout.embed_base},
-        "has_command": 1, **_event(model.blocks[0].attention_event),
+        "has_command": 1, "counted": 1, "statistic": 0, **_event(model.blocks[0].attention_event),
     }
     layers = [op for layer in range(layout.shape.layers) for op in _layer(layout, model, layer)]
     prior = {

@@ -181,7 +181,8 @@ class OpEntry(data.Struct):
     kv_stage: 14
     fence: 1            # a FENCE follows the command
     phase: 4            # interface.Phase
-    statistic: 8        # counter of nonzero inputs of an event site
+    counted: 1          # count the nonzero elements of what this task broadcasts
+    statistic: 8        # ... in this counter (4 * layer + site)
     words: 8            # words this task drains
     slice: 6            # words of a column (drain geometry), first word of a column at accumulator command.acc
     columns: 6
@@ -215,6 +216,7 @@ class Header(data.Struct):
     width_words: 7
     head_words: 7       # words of a head-space vector (q, or z)
     query_words: 7      # the same, of one of q, k, v
+    state_words: 10     # words of decay state, all layers
     slots: 10
     vocab: 17
     inv_width: 33

@@ -215,7 +215,7 @@ def load(path: Path) -> FloatModel:
     """The model in a checkpoint (*.safetensors) that `training.train` wrote; its metadata hold the shape."""
     try:
         with safe_open(path, framework="pt") as file:
-            about = {name: json.loads(text) for name, text in (file.metadata() or {}).items()}
+            about = json.loads((file.metadata() or {})["model"])
             model = FloatModel(ModelShape.from_json(about["shape"]), FloatConstants(**about["constants"]))
             model.load_state_dict({name: file.get_tensor(name) for name in file.keys()})
     except FileNotFoundError as error:

@@ -5,17 +5,20 @@ from statistics import NormalDist
 
 import numpy as np
 
-from .config import ModelShape, Numerics
+from . import ops
+from .config import RESIDUAL_FRAC, ModelShape, Numerics
 from .errors import UserError
-from .reference import SITES
+from .extremes import EXTREMES
+from .evaluate import weighted_density
+from .reference import SITES, Reference
 from .scaling import alibi_slopes, event_scalars, gelu_values, mix_gains, multiplier_shift, norm_tensors
+from .sequence import SequenceBlock, encode
 from .weights import BLOCK_TENSORS, IntegerModel, tensor_names
 
-UNIT = 2048             # 1.0 in Q4.11
+UNIT = 1 << RESIDUAL_FRAC
 WEIGHT_RMS = 73.3       # of a uniform int8 weight in [-127, 127]
 PROJECTED_DENSITY = 0.45
 NORM_EPS = 1e-5
-EXTREMES = ("negative_scores", "saturate", "empty_group")
 
 
 def random_model(
@@ -37,11 +40,11 @@ def random_model(
     by_site = dict(density) if isinstance(density, dict) else dict.fromkeys(SITES, density)
     if set(by_site) != set(SITES) or not all(0 <= value <= 1 for value in by_site.values()):
         raise UserError(f"density is {density!r}; give a number in 0..1 or one for each of {', '.join(SITES)}")
-    maker = _Maker(shape, numerics or Numerics(), np.random.default_rng(seed), by_site)
-    tensors = maker.tensors()
+    numerics = numerics or Numerics()
+    tensors = _Maker(shape, numerics, np.random.default_rng(seed), by_site).tensors()
     if extreme is not None:
-        globals()[f"_{extreme}"](shape, tensors, np.random.default_rng(seed + 1))
-    return IntegerModel.from_tensors(shape, maker.numerics, tensors)
+        EXTREMES[extreme](shape, tensors, np.random.default_rng(seed + 1))
+    return IntegerModel.from_tensors(shape, numerics, tensors)
 
 
 def _quantile(density: float) -> float:
@@ -162,75 +165,91 @@ class _Maker:
         }
 
 
-def _blocks(shape: ModelShape, tensors: dict[str, np.ndarray]):
-    """For each block a function that sets one tensor to a value of its own dtype, broadcast."""
-    for layer in range(shape.layers):
+# ---- calibrated models -------------------------------------------------------------------------------------------
 
-        def put(name: str, value, layer=layer):
-            old = tensors[f"blocks.{layer}.{name}"]
-            tensors[f"blocks.{layer}.{name}"] = np.ascontiguousarray(np.broadcast_to(value, old.shape)).astype(old.dtype)
-
-        yield put
+# Densities of a trained model at SITES; `synthesize` scales them to the wanted average.
+TRAINED_DENSITIES = (0.33, 0.17, 0.38, 0.05)
+LAYER_SPREAD = 0.15         # layers differ by this share, as trained ones do
+CALIBRATION = (2, 96)       # sequences and tokens
+HEAD_ATTEMPTS = 20
 
 
-def _negative_scores(shape: ModelShape, tensors: dict[str, np.ndarray], rng) -> None:
-    """Inputs are positive, W_K is positive, W_Q negative: every score is below zero."""
-    tensors["spike_encoder.embedding_table"] = np.abs(tensors["spike_encoder.embedding_table"] // 2) + UNIT
-    size = (shape.width, shape.width)
-    for put in _blocks(shape, tensors):
-        put("tcam.event", [1, 16384, 24])               # 1.0 becomes 2
-        put("tcam.sparse_attn.k_proj.weight", rng.integers(1, 128, size))
-        put("tcam.sparse_attn.q_proj.weight", -rng.integers(1, 128, size))
-        for letter in "qk":
-            put(f"tcam.sparse_attn.{letter}_proj.threshold", 1)
-            put(f"tcam.sparse_attn.{letter}_proj.multiplier", 16384)
-            put(f"tcam.sparse_attn.{letter}_proj.shift", 24)
-        put("ffn.norm.gamma", 0)
-        put("ffn.norm.beta", rng.integers(UNIT, 3 * UNIT, shape.width))
+def synthesize(shape: ModelShape, seed: int, density: float = 0.24) -> IntegerModel:
+    """A random model whose thresholds are calibrated on its own activity.
+
+    Averaged over layers and sites, weighted by the weight bytes behind each site, `density` of the event inputs are
+    nonzero; sites and layers differ as in a trained model. Greedy text does not collapse into one token.
+    """
+    if not 0 < density < 1:
+        raise UserError(f"density is {density}; a number between 0 and 1 is required")
+    rng = np.random.default_rng(seed)
+    targets = layer_targets(shape, density, rng)
+    maker = _Maker(shape, Numerics(), rng, dict(zip(SITES, targets.mean(axis=0), strict=True)))
+    tensors = maker.tensors()
+    tokens = rng.integers(0, shape.vocab, CALIBRATION)
+    numerics = _calibrate_encoder(tensors["spike_encoder.embedding_table"], tokens, targets[0, 1])
+    model = IntegerModel.from_tensors(shape, numerics, tensors)
+    c, s = encode(model, tokens)
+    for layer, block in enumerate(model.blocks):
+        c, s = _calibrate_block(model, block, c, s, targets[layer], rng)
+    for _ in range(HEAD_ATTEMPTS):
+        run = Reference(model).generate(tokens[0, :4].tolist(), 8)
+        if len(set(run.tokens)) >= 4:
+            return IntegerModel.from_tensors(shape, numerics, model.tensors())  # checks what calibration wrote
+        model.head.fused_weight[...] = maker.weights(*model.head.fused_weight.shape)
+    raise UserError(f"seed {seed} gives no model with varied text at density {density}; take another seed")
 
 
-def _saturate(shape: ModelShape, tensors: dict[str, np.ndarray], rng) -> None:
-    """Constant extreme weights; rows alternate in sign so that both ends of every clamp are reached."""
-    sign = np.where(np.arange(shape.width) % 2, -1, 1)
-    wide, ffn_sign = 127 * shape.width * 127, np.where(np.arange(shape.ffn) % 2, -1, 1)
-    token_sign = np.where(np.arange(shape.vocab) % 3 == 2, -32768, 32767)
-    tensors["spike_encoder.embedding_table"][...] = token_sign[:, None]
-    for put in _blocks(shape, tensors):
-        for name in ("tcam.event", "ffn.event"):
-            put(name, [1, 32767, 1])
-        for letter in "qkv":
-            prefix = f"tcam.sparse_attn.{letter}_proj"
-            put(f"{prefix}.weight", 127)
-            put(f"{prefix}.threshold", wide)            # met exactly
-        for name in ("tcam.sparse_attn.q_proj", "tcam.sparse_attn.k_proj", "tcam.sparse_attn.v_proj",
-                     "tcam.tcam_proj", "tcam.out_proj", "ffn.down"):
-            put(f"{name}.multiplier", 32767)
-            put(f"{name}.shift", 1)
-        put("tcam.tcam_proj.weight", 127 * sign[:, None])
-        put("tcam.mix", [32767, 32767, 1])
-        put("tcam.out_proj.weight", 127 * sign[:, None] * sign)
-        put("tcam.norm.gamma", 32767)
-        put("tcam.norm.beta", 0)
-        put("tcam.norm.scalars", [1, 16])
-        put("ffn.up.weight", 127 * ffn_sign[:, None] * sign)
-        put("ffn.up.threshold", wide)
-        put("ffn.down.weight", 127 * sign[:, None])
-        put("ffn.norm.gamma", 0)
-        put("ffn.norm.beta", 32767)
-    head_sign = np.where(np.arange(shape.vocab) % 2, 127, -127)
-    tensors["output_head.prior_net.0.weight"][...] = np.where(np.arange(shape.bottleneck) % 2, -127, 127)[:, None]
-    tensors["output_head.input"] = np.array([32767, 1], np.int32)
-    tensors["output_head.gelu_table"][128:], tensors["output_head.gelu_table"][:128] = 127, -127
-    tensors["output_head.fused.weight"][...] = head_sign[:, None]
-    tensors["output_head.fused.scale"][...] = 65535
+def layer_targets(shape: ModelShape, density: float, rng: np.random.Generator) -> np.ndarray:
+    """Densities [L, 4] by layer and SITES whose weighted average is `density`."""
+    spread = 1 + rng.uniform(-LAYER_SPREAD, LAYER_SPREAD, (shape.layers, 1))
+    pattern = np.array(TRAINED_DENSITIES) * spread / spread.mean()
+    low, high = 0.0, 1 / pattern.min()
+    for _ in range(60):     # clipping makes the average a nonlinear but growing function of the factor
+        middle = (low + high) / 2
+        reached = weighted_density(np.minimum(pattern * middle, 0.99), shape) >= density
+        low, high = (low, middle) if reached else (middle, high)
+    return np.minimum(pattern * high, 0.99)
 
 
-def _empty_group(shape: ModelShape, tensors: dict[str, np.ndarray], rng) -> None:
-    """Only elements 1 mod 4 of every event vector can be nonzero."""
-    keep, keep_ffn = np.arange(shape.width) % 4 == 1, np.arange(shape.ffn) % 4 == 1
-    tensors["spike_encoder.embedding_table"][:, ~keep] = 0
-    for layer, put in enumerate(_blocks(shape, tensors)):
-        for name in ("tcam.norm.gamma", "tcam.norm.beta", "ffn.norm.gamma", "ffn.norm.beta"):
-            put(name, tensors[f"blocks.{layer}.{name}"] * keep)
-        put("spike_threshold", np.where(keep, tensors[f"blocks.{layer}.spike_threshold"], UNIT))
-        put("ffn.up.threshold", np.where(keep_ffn, tensors[f"blocks.{layer}.ffn.up.threshold"], 2**31 - 1))
+def _upper_quantile(values: np.ndarray, share: float) -> float:
+    """Threshold that `share` of the values reach."""
+    return float(np.quantile(values, 1 - share))
+
+
+def _calibrate_encoder(table: np.ndarray, tokens: np.ndarray, target: float) -> Numerics:
+    """The spike threshold of the input neurons that gives `target` spikes."""
+    low, high = 1, Numerics().lif_clamp
+    while low < high:
+        middle = (low + high) // 2
+        numerics = Numerics(lif_threshold=middle)
+        membrane, spikes = np.zeros((len(tokens), table.shape[1]), np.int64), 0
+        for t in range(tokens.shape[1]):
+            membrane, s = ops.lif_step(membrane, table[tokens[:, t]], numerics)
+            spikes += np.count_nonzero(s)
+        low, high = (middle + 1, high) if spikes > target * tokens.size * table.shape[1] else (low, middle)
+    return Numerics(lif_threshold=low)
+
+
+def _calibrate_block(model: IntegerModel, block, c, s, targets: np.ndarray, rng: np.random.Generator):
+    """Set the thresholds of one block in place, on the activity that reaches it; gives (c', s')."""
+    qkv, _, up, down = targets
+
+    def set_event(event: np.ndarray, x: np.ndarray, share: float) -> None:
+        threshold = max(1, round(_upper_quantile(np.abs(x), share)))
+        event[...] = event_scalars(threshold, 1 / max(threshold, UNIT // 4))
+
+    set_event(block.attention_event, c, qkv)
+    runner = SequenceBlock(model, block)
+    u = runner.mixer(c, s)
+    set_event(block.ffn_event, u, up)
+    runner = SequenceBlock(model, block)
+    acc = runner.prepared.up(ops.event(u, *runner.prepared.ffn_event))
+    factor = rng.uniform(0.9, 1.1, model.shape.ffn)
+    block.up.threshold[...] = np.ceil(_upper_quantile(acc / factor, down) * factor)
+    runner.prepared.up_threshold = block.up.threshold.astype(np.int64)
+    c, _ = runner.feed_forward(u)
+    offset = rng.integers(-UNIT // 8, UNIT // 8 + 1, model.shape.width)
+    # spikes of this block are the decay inputs of the next
+    block.spike_threshold[...] = np.ceil(_upper_quantile(c - offset, targets[1]) + offset)
+    return c, ops.step(c - block.spike_threshold)

@@ -182,12 +182,12 @@ def train(corpus: Corpus, folder: Path, *, shape: ModelShape | None = None,
                 result = evaluate(model, data.heldout, data.heldout_bytes, sequence=training.sequence)
                 result.update(step=step, seconds=round(seconds, 1), train_loss=train_loss)
                 _record(folder, model, report, result, training)
-                console.print(_line(result), highlight=False)
+                console.print(_line(result), highlight=False, soft_wrap=True)
     return report
 
 
 def _fit(model: FloatModel, data: Data, training: TrainingConfig) -> Iterator[tuple]:
-    """Train until the budget is spent; after each step gives (steps, seconds, share spent, mean recent loss)."""
+    """Train until the budget is spent; gives (steps, seconds, share spent, mean recent loss) a step."""
     batches = _Batches(data, training)
     optimizer = torch.optim.AdamW(_groups(model, training.weight_decay), betas=(0.9, 0.98), eps=1e-9)
     start, step, spent, recent = time.monotonic(), 0, 0.0, deque(maxlen=training.evaluate_every)
@@ -269,8 +269,9 @@ def _record(folder: Path, model: FloatModel, report: dict, result: dict, trainin
                   heldout_perplexity=round(result["perplexity"], 3), layers=result["layers"],
                   decay=[block.tcam.decay_raw.sigmoid().tolist() for block in model.blocks],
                   gate=[block.tcam.attn_gate.sigmoid().item() for block in model.blocks])
-    about = {name: json.dumps(report[name]) for name in ("shape", "constants")}
-    (folder / "model.safetensors.new").write_bytes(save(model.state_dict(), about))
+    # One entry: safetensors writes several in random order, and equal trainings are to give equal files.
+    about = json.dumps({name: report[name] for name in ("shape", "constants")})
+    (folder / "model.safetensors.new").write_bytes(save(model.state_dict(), {"model": about}))
     (folder / "train.json.new").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     for name in ("model.safetensors", "train.json"):
         (folder / f"{name}.new").replace(folder / name)

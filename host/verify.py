@@ -1,0 +1,166 @@
+"""The integer reference beside a device: compare every run, and find where they part.
+
+What is visible of a pass from outside: the tokens, the nonzero counts of the event sites, and the session state. In the
+order of the dataflow they narrow a difference down to an operation of a layer.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from symlight.model.errors import UserError
+from symlight.model.reference import SITES
+from symlight.model.state import State
+from symlight.model.weights import IntegerModel
+
+from .machine import Machine, RunResult
+from .reference import ReferenceMachine
+
+
+class VerificationError(UserError):
+    """Device and reference differ; the message names token, layer and operation."""
+
+
+class Verifier:
+    """The reference's own session, kept in step with a machine's.
+
+    Parameters
+    ----------
+    model : IntegerModel
+        What the machine runs.
+    state : State | None
+        Where the machine's session stands; None: new.
+    """
+
+    def __init__(self, model: IntegerModel, state: State | None = None):
+        self._model = model
+        self._reference = ReferenceMachine(model)
+        if state is not None:
+            self._reference.write_state(state)
+
+    def reset(self) -> None:
+        self._reference.reset()
+
+    def set_state(self, state: State) -> None:
+        self._reference.write_state(state)
+
+    def check_run(
+        self, machine: Machine, prompt: Sequence[int], n_new: int, eos: int | None, result: RunResult
+    ) -> None:
+        """Run the reference on the same input and compare tokens, stop reason and event counts."""
+        before = self._reference.read_state()
+        expected = self._reference.run(prompt, n_new, eos)
+        what = _token_difference(result, expected)
+        if what is None and not np.array_equal(result.active, expected.active):
+            layer, site = (int(i) for i in np.argwhere(result.active != expected.active)[0])
+            what = (
+                f"the event counts differ: layer {layer}, {SITES[site]}: the device says {result.active[layer, site]}, "
+                f"the reference {expected.active[layer, site]}"
+            )
+        if what is not None:
+            raise VerificationError(f"{what}; {self._locate(machine, before, [*prompt, *expected.tokens])}")
+
+    def check_state(self, machine: Machine) -> None:
+        """Compare the whole session state."""
+        difference = state_difference(machine.read_state(), self._reference.read_state())
+        if difference is not None:
+            raise VerificationError(f"the tokens agree, but the session state does not: {difference}")
+
+    def _locate(self, machine: Machine, before: State, tokens: Sequence[int]) -> str:
+        try:
+            return locate(machine, self._model, before, tokens)
+        except VerificationError:
+            raise
+        except UserError as error:      # the difference itself must not get lost
+            return f"and the place was not found, because {error}"
+
+
+def _token_difference(result: RunResult, expected: RunResult) -> str | None:
+    for index, (ours, theirs) in enumerate(zip(result.tokens, expected.tokens, strict=False)):
+        if ours != theirs:
+            return f"token {index} differs: the device says {ours}, the reference {theirs}"
+    if len(result.tokens) != len(expected.tokens) or result.stop_reason != expected.stop_reason:
+        return (
+            f"token {min(len(result.tokens), len(expected.tokens))} differs: the device stopped after "
+            f"{len(result.tokens)} tokens ({result.stop_reason}), the reference after {len(expected.tokens)} "
+            f"({expected.stop_reason})"
+        )
+    return None
+
+
+def locate(machine: Machine, model: IntegerModel, before: State, tokens: Sequence[int]) -> str:
+    """Replay `tokens` from `before`, a pass at a time, and say where machine and reference part first."""
+    reference = ReferenceMachine(model)
+    reference.write_state(before)
+    machine.reset()
+    machine.write_state(before)
+    for token in tokens:
+        expected, ours = reference.run([token], 0, None), machine.run([token], 0, None)
+        state = reference.read_state()
+        difference = pass_difference(ours.active, expected.active, machine.read_state(), state)
+        if difference is not None:
+            return f"first visible difference at position {state.position - 1}: {difference}"
+    return (
+        "replayed one pass at a time all states agree: the operation is the head (prior, logits or argmax), "
+        "or the difference comes and goes"
+    )
+
+
+def pass_difference(active: np.ndarray, expected_active: np.ndarray, state: State, expected: State) -> str | None:
+    """The first visible difference of one pass in the order of the dataflow, and the operation it points at."""
+    if (state.position, state.pending) != (expected.position, expected.pending):
+        return state_difference(state, expected)
+    if not np.array_equal(state.membrane, expected.membrane):
+        return f"operation embed: {_first('membrane', state.membrane, expected.membrane)}"
+    shape = expected.shape
+
+    def count(layer: int, site: str, operation: str) -> str | None:
+        index = SITES.index(site)
+        ours, theirs = int(active[layer, index]), int(expected_active[layer, index])
+        return None if ours == theirs else f"{operation}: {ours} nonzero inputs of {site} instead of {theirs}"
+
+    for layer in range(shape.layers):
+        here = f"layer {layer}, operation"
+        source = f"layer {layer - 1}, operation down" if layer else "operation embed"
+        found = (
+            count(layer, "qkv", source) or count(layer, "decay", source)
+            or _ring(state, expected, layer, f"{here} qkv")
+            or _array(f"{here} decay", "decay state", state.decay[layer], expected.decay[layer])
+            or count(layer, "up", f"{here} attention or out") or count(layer, "down", f"{here} up")
+        )
+        if found:
+            return found
+    return None
+
+
+def _ring(state: State, expected: State, layer: int, operation: str) -> str | None:
+    for name, ours, theirs in (("k", state.ring_k, expected.ring_k), ("v", state.ring_v, expected.ring_v)):
+        different = np.argwhere(ours[layer, :expected.populated] != theirs[layer, :expected.populated])
+        if len(different):
+            slot, element = (int(i) for i in different[0])
+            head = element // expected.shape.head_width
+            return (
+                f"{operation}: ring {name}, slot {slot}, head {head}, element {element % expected.shape.head_width}: "
+                f"{ours[layer, slot, element]} instead of {theirs[layer, slot, element]}"
+            )
+    return None
+
+
+def _array(operation: str, name: str, ours: np.ndarray, theirs: np.ndarray) -> str | None:
+    return None if np.array_equal(ours, theirs) else f"{operation}: {_first(name, ours, theirs)}"
+
+
+def _first(name: str, ours: np.ndarray, theirs: np.ndarray) -> str:
+    different = np.flatnonzero(ours != theirs)
+    index = int(different[0])
+    return f"{name}[{index}] is {ours[index]} instead of {theirs[index]} ({len(different)} elements differ)"
+
+
+def state_difference(state: State, expected: State) -> str | None:
+    """The first difference of two session states in the order of the dataflow."""
+    for name in ("position", "pending"):
+        ours, theirs = getattr(state, name), getattr(expected, name)
+        if ours != theirs:
+            return f"{name} is {ours} instead of {theirs}"
+    nothing = np.zeros((expected.shape.layers, len(SITES)), np.int64)
+    return pass_difference(nothing, nothing, state, expected)

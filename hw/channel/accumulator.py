@@ -1,0 +1,106 @@
+"""Words of accumulators in distributed RAM, with a one-cycle read-modify-write loop and a drain port of their own."""
+
+from amaranth.hdl import Assert, Module, Signal, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+
+class AccumulatorBank(wiring.Component):
+    """`depth` words of `lanes` signed accumulators: acc[address] += addends.
+
+    A word that was not added to since it was drained last counts as zero, so nothing is ever cleared by a sweep: the first
+    addition writes. Throughput: one addition and one drain a cycle, to different addresses; two successive additions may
+    go to the same address.
+
+    Parameters
+    ----------
+    lanes, depth : int
+    width : int
+        Bits of an accumulator.
+
+    Attributes
+    ----------
+    ADD_LATENCY : int
+        Cycles from `add.valid` until the sum can be drained. The addends follow one cycle after `add.valid` and `add.address`
+        (so the look-up of "touched" is off the adders' path).
+    DRAIN_LATENCY : int
+        Cycles from `drain.valid` to `drain.word`, which then holds until the next drain.
+
+    Members
+    -------
+    add : {valid, address} and, a cycle later, addends
+    drain : {valid, address} and, a cycle later, word; the drained word is zero from then on
+    clear : In
+        Makes all words zero; neither port may be used in the same cycle, nor addends be on their way.
+    """
+
+    ADD_LATENCY = 2
+    DRAIN_LATENCY = 1
+
+    def __init__(self, *, lanes: int, depth: int, width: int = 32):
+        self._lanes, self._depth, self._width = lanes, depth, width
+        word = data.ArrayLayout(signed(width), lanes)
+        super().__init__({
+            "clear": In(1),
+            "add": In(wiring.Signature({"valid": Out(1), "address": Out(range(depth)), "addends": Out(word)})),
+            "drain": In(wiring.Signature({"valid": Out(1), "address": Out(range(depth)), "word": In(word)})),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        touched = Signal(self._depth)       # one bit a word: holds a sum
+        fresh = Signal()                    # the word behind `address` holds no sum yet
+        valid = Signal()
+        address = Signal.like(self.add.address)
+        added, drained = Signal(self._depth), Signal(self._depth)
+        with m.If(self.add.valid):
+            m.d.comb += added.bit_select(self.add.address, 1).eq(1)
+            m.d.sync += [
+                fresh.eq(~touched.bit_select(self.add.address, 1)),
+                address.eq(self.add.address),
+            ]
+        with m.If(self.drain.valid):
+            m.d.comb += drained.bit_select(self.drain.address, 1).eq(1)
+        m.d.sync += valid.eq(self.add.valid)
+        with m.If(self.clear):
+            m.d.sync += touched.eq(0)
+        with m.Elif(self.add.valid | self.drain.valid):
+            m.d.sync += touched.eq((touched & ~drained) | added)
+
+        holds_sum = Signal()
+        m.d.comb += holds_sum.eq(touched.bit_select(self.drain.address, 1))
+        for lane in range(self._lanes):
+            self._lane(m, lane, valid, address, fresh, holds_sum)
+        self._check(m, valid, address)
+        return m
+
+    def _lane(self, m, lane, valid, address, fresh, holds_sum):
+        """One lane's memory: port `read` closes the loop, port `drain` serves the drain."""
+        memory = Memory(shape=signed(self._width), depth=self._depth, init=[], attrs={"ram_style": "distributed"})
+        m.submodules[f"memory_{lane}"] = memory
+        write, read, drain = memory.write_port(), memory.read_port(domain="comb"), memory.read_port(domain="comb")
+        base = Signal(signed(self._width))
+        with m.If(~fresh):
+            m.d.comb += base.eq(read.data)
+        m.d.comb += [
+            read.addr.eq(address), write.addr.eq(address), write.en.eq(valid),
+            write.data.eq(base + self.add.addends[lane]),
+            drain.addr.eq(self.drain.address),
+        ]
+        word = Signal(signed(self._width), name=f"word_{lane}", reset_less=True)
+        m.d.comb += self.drain.word[lane].eq(word)
+        with m.If(self.drain.valid):
+            with m.If(holds_sum):
+                m.d.sync += word.eq(drain.data)
+            with m.Else():
+                m.d.sync += word.eq(0)
+
+    def _check(self, m, valid, address):
+        with m.If(self.drain.valid):
+            m.d.sync += [
+                Assert(~(self.add.valid & (self.add.address == self.drain.address)), "drain meets an addition"),
+                Assert(~(valid & (address == self.drain.address)), "drain before the sum is complete"),
+            ]
+        with m.If(self.clear):
+            m.d.sync += Assert(~(self.add.valid | self.drain.valid | valid), "clear meets an addition or a drain")

@@ -1,0 +1,143 @@
+"""Front of the attention engine: sorts broadcast words, and derives from a KV command what this channel does for it."""
+
+from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import Engine
+from ..types import BEAT_ADDRESS, Cast, KvCommand, RingShape, beat_layout, broadcast_layout
+
+SLOPE_BITS = 10
+
+
+class Intake(wiring.Component):
+    """Picks this column's q, k and v words from the broadcast bus, and keeps the slopes of all heads.
+
+    Latency 1; takes a word every cycle.
+
+    Parameters
+    ----------
+    engine : Engine
+
+    Members
+    -------
+    cast : In(stream, always ready)
+    column, half : In
+        This channel's column; beats of k (or v) in a slot; static.
+    q : Out
+        {valid, index, word}: q word `index` of this column.
+    kv : Out
+        {valid, index, word}: beat `index` of the current token's slot.
+    start : Out
+        k and v are complete: with the last word of v, or after it.
+    slopes : Out
+    """
+
+    def __init__(self, *, engine: Engine):
+        self._engine = engine
+        word = beat_layout(engine)
+        super().__init__({
+            "cast": In(stream.Signature(broadcast_layout(engine), always_ready=True)),
+            "column": In(6), "half": In(range(engine.query_words + 1)),
+            "q": Out(wiring.Signature({"valid": Out(1), "index": Out(range(engine.query_words)), "word": Out(word)})),
+            "kv": Out(wiring.Signature({
+                "valid": Out(1), "index": Out(range(2 * engine.query_words)), "word": Out(word),
+            })),
+            "start": Out(1),
+            "slopes": Out(data.ArrayLayout(SLOPE_BITS, engine.heads)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        cast, kind = self.cast.payload, self.cast.payload.kind
+        first = Signal(12)              # first head-space word of this column
+        local = Signal(signed(13))
+        mine = Signal()
+        word = Signal(8 * self._engine.lanes, reset_less=True)
+        m.d.sync += [
+            first.eq(self.column * self.half),
+            self.q.valid.eq(0), self.kv.valid.eq(0), self.start.eq(0),
+        ]
+        m.d.comb += [
+            local.eq(cast.index - first),
+            mine.eq((local >= 0) & (local < self.half)),
+            self.q.word.as_value().eq(word), self.kv.word.as_value().eq(word),
+        ]
+        with m.If(self.cast.valid & ((kind == Cast.QUERY) | (kind == Cast.KEY) | (kind == Cast.VALUE))):
+            m.d.sync += [
+                self.q.index.eq(local),
+                self.kv.index.eq(local + Mux(kind == Cast.VALUE, self.half, 0)),
+                self.q.valid.eq(mine & (kind == Cast.QUERY)),
+                self.kv.valid.eq(mine & (kind != Cast.QUERY)),
+                self.start.eq((kind == Cast.VALUE) & cast.last),
+            ]
+            with m.If(mine):
+                m.d.sync += word.eq(cast.word)
+        with m.If(self.cast.valid & (kind == Cast.SLOPE)):
+            self._store_slopes(m, cast)
+        return m
+
+    def _store_slopes(self, m, cast):
+        """Slopes are 16-bit numbers, so lanes / 2 in a word, low byte first."""
+        numbers = data.View(data.ArrayLayout(16, self._engine.lanes // 2), cast.word.as_value())
+        for head, slope in enumerate(self.slopes):
+            with m.If(cast.index == head // (self._engine.lanes // 2)):
+                m.d.sync += slope.eq(numbers[head % (self._engine.lanes // 2)])
+
+
+class Plan(wiring.Component):
+    """What this channel does for a KV command. All outputs are registered.
+
+    Parameters
+    ----------
+    engine : Engine
+
+    Attributes
+    ----------
+    LATENCY : int
+        Cycles from `command` until the outputs belong to it (the other inputs are static).
+
+    Members
+    -------
+    command : In(KvCommand)
+    ring, slot_beats, group, active : In
+    count : Out
+        Slots of this group that take part.
+    loads : Out
+        Slots of this group that the loader brings.
+    here : Out
+        The current token's slot is in this group, ...
+    local : Out
+        ... as this local slot, ...
+    stage, address : Out
+        ... at this beat of the staging memory, and of the channel's buffer.
+    """
+
+    LATENCY = 3
+
+    def __init__(self, *, engine: Engine):
+        super().__init__({
+            "command": In(KvCommand), "ring": In(RingShape), "slot_beats": In(range(2 * engine.query_words + 1)),
+            "group": In(5), "active": In(1),
+            "count": Out(10), "loads": Out(10), "here": Out(1), "local": Out(9),
+            "stage": Out(range(engine.kv_beats)), "address": Out(BEAT_ADDRESS),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        shift = self.ring.log_groups
+        mask = Signal(5)                # groups - 1
+        bias = Signal(5)                # the group's share of n slots is (n + bias) / groups
+        offset = Signal(14)             # of the current slot in the layer's ring
+        m.d.comb += mask.eq((1 << shift) - 1)
+        m.d.sync += [
+            bias.eq(mask - self.group),
+            self.count.eq(Mux(self.active, (self.command.attend + bias) >> shift, 0)),
+            self.loads.eq(Mux(self.active, (self.command.load + bias) >> shift, 0)),
+            self.here.eq(self.active & ((self.command.slot & mask) == self.group)),
+            self.local.eq(self.command.slot >> shift),
+            offset.eq(self.local * self.slot_beats),
+            self.stage.eq(self.command.stage + offset),
+            self.address.eq(self.command.base + offset),
+        ]
+        return m

@@ -1,0 +1,256 @@
+"""Lane group of a channel: multiply-accumulate lanes that execute channel commands on the stream of beats.
+
+    commands ─► queue ─► control ─┐
+    items (value) ────────────────┼─► value * byte, a lane each ─┬─► accumulator words ─► drain
+    beats (lanes bytes) ──────────┴─► side output                └─► head ─► best row ──► drain
+"""
+
+from amaranth.hdl import Assert, Module, Mux, Signal, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from ..config import Engine
+from ..lib import Queue
+from ..types import ChannelCommand, Item, Source, Work, beat_layout
+from .accumulator import AccumulatorBank
+from .drain import Answer, drain_port
+from .head import Head
+
+COMMANDS = 8        # commands a channel holds
+
+
+class _Mode(data.Struct):
+    """The running command, decoded."""
+
+    matrix: 1
+    head: 1
+    side: 1         # SIDE of this channel
+    beats: 6        # beats of an item, less one
+    acc: 6
+    count: 12       # tiles or beats left, less one
+
+
+class _Token(data.Struct):
+    """What happens with a beat, on its way down the pipeline."""
+
+    add: 1          # a product of MATRIX is in the lanes
+    head: 1         # a product of HEAD is in the lanes
+    tile: 1         # end of a tile
+    last: 1         # end of a MATRIX command
+    word: 6         # accumulator word
+
+
+class _Control(wiring.Component):
+    """Steps through the commands: takes items and beats, and emits a token for each step.
+
+    Members
+    -------
+    commands, items, beats : stream
+    index : In
+    scale_ready, head_idle : In
+        From the head.
+    token : Out
+        Valid in the cycle in which item and beat are taken.
+    scale, half, pass_side : Out
+        The beat taken is scale beat `half` of the tile; the beat goes to the side output.
+    head_start, head_done : Out
+    """
+
+    def __init__(self, engine: Engine):
+        super().__init__({
+            "commands": In(stream.Signature(ChannelCommand)),
+            "items": In(stream.Signature(Item)),
+            "beats": In(stream.Signature(beat_layout(engine))),
+            "index": In(5),
+            "scale_ready": In(1), "head_idle": In(1),
+            "token": Out(_Token),
+            "scale": Out(1), "half": Out(1), "pass_side": Out(1), "head_start": Out(1), "head_done": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        mode = Signal(_Mode)
+        left = Signal(6)                # beats of the item after this one
+        word = Signal(6)
+        done = Signal()                 # the running command ends with this cycle
+        with m.If(mode.matrix):
+            self._matrix(m, mode, done, left, word)
+        with m.If(mode.head):
+            self._head(m, mode, done)
+        with m.If(mode.side):
+            m.d.comb += [
+                self.beats.ready.eq(1),
+                self.pass_side.eq(self.beats.valid),
+                done.eq(self.beats.valid & (mode.count == 0)),
+            ]
+            with m.If(self.beats.valid):
+                m.d.sync += mode.count.eq(mode.count - 1)
+        self._load(m, mode, done, left, word)       # last: its assignments win
+        return m
+
+    def _load(self, m, mode, done, left, word):
+        """Decode the next command into `mode` while the last step of the previous one is taken: no bubble between them."""
+        command = self.commands.payload
+        m.d.comb += self.commands.ready.eq(done | ~(mode.matrix | mode.head | mode.side))
+        with m.If(self.commands.ready):
+            m.d.sync += [mode.matrix.eq(0), mode.head.eq(0), mode.side.eq(0)]
+            with m.If(self.commands.valid):
+                m.d.sync += [
+                    mode.matrix.eq(command.work == Work.MATRIX),
+                    mode.head.eq(command.work == Work.HEAD),
+                    mode.side.eq((command.work == Work.SIDE) & (command.channel == self.index)),
+                    mode.beats.eq(command.beats - 1), mode.acc.eq(command.acc), mode.count.eq(command.count - 1),
+                    left.eq(command.beats - 1), word.eq(command.acc),
+                ]
+                m.d.comb += self.head_start.eq(command.work == Work.HEAD)
+                with m.If(command.work == Work.MATRIX):
+                    m.d.sync += Assert(command.beats != 0, "MATRIX command without beats")
+                with m.If((command.work == Work.HEAD) | (command.work == Work.SIDE)):
+                    m.d.sync += Assert(command.count != 0, "HEAD or SIDE command without tiles or beats")
+
+    def _matrix(self, m, mode, done, left, word):
+        item, row = self.items.payload, Signal()
+        m.d.comb += [
+            row.eq(self.items.valid & item.valid_row & self.beats.valid),
+            self.beats.ready.eq(self.items.valid & item.valid_row),
+            self.items.ready.eq(Mux(item.valid_row, self.beats.valid & (left == 0), 1)),
+            done.eq(self.items.valid & self.items.ready & item.last),
+            self.token.add.eq(row), self.token.word.eq(word), self.token.last.eq(done),
+        ]
+        with m.If(row):
+            m.d.sync += [left.eq(left - 1), word.eq(word + 1)]
+            with m.If(left == 0):
+                m.d.sync += [left.eq(mode.beats), word.eq(mode.acc)]
+
+    def _head(self, m, mode, done):
+        item = self.items.payload
+        with m.FSM():
+            with m.State("ITEMS"):
+                m.d.comb += [
+                    self.beats.ready.eq(self.items.valid & item.valid_row),
+                    self.items.ready.eq(~item.valid_row | self.beats.valid),
+                    self.token.head.eq(self.items.valid & item.valid_row & self.beats.valid),
+                ]
+                with m.If(self.items.valid & self.items.ready & item.last):
+                    m.next = "SCALE0"
+            with m.State("SCALE0"):
+                m.d.comb += [self.beats.ready.eq(self.scale_ready), self.scale.eq(self.beats.valid & self.scale_ready)]
+                with m.If(self.scale):
+                    m.next = "SCALE1"
+            with m.State("SCALE1"):
+                m.d.comb += [
+                    self.beats.ready.eq(1), self.half.eq(1), self.scale.eq(self.beats.valid),
+                    self.token.tile.eq(self.beats.valid),
+                ]
+                with m.If(self.beats.valid):
+                    m.d.sync += mode.count.eq(mode.count - 1)
+                    m.next = "ITEMS"
+                    with m.If(mode.count == 0):
+                        m.next = "DRAIN"
+            with m.State("DRAIN"):      # the command stays until its maximum is final: operations end in order
+                m.d.comb += [done.eq(self.head_idle), self.head_done.eq(self.head_idle)]
+                with m.If(self.head_idle):
+                    m.next = "ITEMS"
+
+
+class LaneGroup(wiring.Component):
+    """`lanes` multiply-accumulate lanes of one channel.
+
+    Commands are done in order. MATRIX: each item with a row takes `beats` beats; beat b adds value * byte of its lane to
+    accumulator word `acc` + b. HEAD: `count` tiles of items with one beat each, then two beats of scales; the best row is drained as
+    `Source.BEST`. SIDE of this channel: `count` beats go to the side output. FENCE and SIDE of others take one cycle.
+    Throughput: one beat a cycle, across items and MATRIX commands; an item without row takes a cycle and no beat.
+
+    Parameters
+    ----------
+    engine : Engine
+
+    Attributes
+    ----------
+    LATENCY : int
+        Cycles from the transfer of a MATRIX command's last item to `op_done`.
+    DRAIN_LATENCY : int
+        Cycles from a drain request to its word.
+    SIDE_LATENCY : int
+        Cycles from the transfer of a beat to `side`.
+
+    Members
+    -------
+    index : In
+        Number of this channel; static.
+    commands, items, beats : In(stream)
+    side : Out
+        {valid, data}: beats of SIDE commands, no back-pressure.
+    op_done : Out
+        High for one cycle for each MATRIX or HEAD command, when its results can be drained (also in that cycle).
+    drain : In(drain_port(engine))
+        Sources ACC (clears the word) and BEST; other sources are ignored.
+    """
+
+    LATENCY = 3
+    DRAIN_LATENCY = Answer.LATENCY
+    SIDE_LATENCY = 1
+
+    def __init__(self, *, engine: Engine):
+        self._engine = engine
+        super().__init__({
+            "index": In(5),
+            "commands": In(stream.Signature(ChannelCommand)),
+            "items": In(stream.Signature(Item)),
+            "beats": In(stream.Signature(beat_layout(engine))),
+            "side": Out(wiring.Signature({"valid": Out(1), "data": Out(beat_layout(engine))})),
+            "op_done": Out(1),
+            "drain": In(drain_port(engine)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        engine = self._engine
+        m.submodules.queue = queue = Queue(ChannelCommand, depth=COMMANDS)
+        m.submodules.control = control = _Control(engine)
+        m.submodules.bank = bank = AccumulatorBank(lanes=engine.lanes, depth=engine.accumulators)
+        m.submodules.head = head = Head(engine=engine)
+        connect(m, flipped(self.commands), queue.i)
+        connect(m, queue.o, control.commands)
+        connect(m, flipped(self.items), control.items)
+        connect(m, flipped(self.beats), control.beats)
+        operands, products = Signal(_Token), Signal(_Token)     # tokens beside operand and product registers
+        m.d.sync += [operands.eq(control.token), products.eq(operands)]
+        m.d.comb += [
+            control.index.eq(self.index), head.index.eq(self.index),
+            control.scale_ready.eq(head.scale.ready), control.head_idle.eq(head.idle),
+            head.start.eq(control.head_start),
+            head.scale.valid.eq(control.scale), head.scale.half.eq(control.half), head.scale.beat.eq(self.beats.payload),
+            bank.add.valid.eq(operands.add), bank.add.address.eq(operands.word),
+            head.add.eq(products.head), head.end.eq(products.tile),
+        ]
+        m.d.sync += [self.side.valid.eq(control.pass_side), self.op_done.eq(products.last | control.head_done)]
+        with m.If(control.pass_side):
+            m.d.sync += self.side.data.eq(self.beats.payload)
+        self._multiply(m, control.token, operands, bank, head)
+        self._answer(m, bank, head)
+        return m
+
+    def _multiply(self, m, token, operands, bank, head):
+        value = Signal(signed(8), reset_less=True)
+        with m.If(token.add | token.head):
+            m.d.sync += value.eq(self.items.payload.value)
+        for lane in range(self._engine.lanes):
+            weight = Signal(signed(8), name=f"weight_{lane}", reset_less=True)
+            product = Signal(signed(16), name=f"product_{lane}", reset_less=True)
+            with m.If(token.add | token.head):
+                m.d.sync += weight.eq(self.beats.payload[lane])
+            with m.If(operands.add | operands.head):
+                m.d.sync += product.eq(weight * value)
+            m.d.comb += [bank.add.addends[lane].eq(product), head.products[lane].eq(product)]
+
+    def _answer(self, m, bank, head):
+        m.submodules.answer = answer = Answer(engine=self._engine, bank=Source.ACC, fixed=Source.BEST)
+        connect(m, flipped(self.drain), answer.drain)
+        best = head.best
+        fields = [best.logit[:32].as_signed(), best.logit[32:].as_signed(), best.id, best.any]
+        m.d.comb += [
+            bank.drain.valid.eq(answer.address.valid), bank.drain.address.eq(answer.address.address),
+            answer.banked.eq(bank.drain.word),
+        ]
+        m.d.comb += [word.eq(field) for word, field in zip(answer.word, fields)]

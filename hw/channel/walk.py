@@ -1,0 +1,165 @@
+"""Order in which attention reads its staged beats: k of a head, and once its score is known, v of that head."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from ..config import Engine
+
+WEIGHT_BITS = 15    # attention weights are in 0 .. 32767
+AHEAD = 16          # heads whose k is read before their v: covers the latency from k to its weight
+
+
+def unit_layout(engine: Engine) -> data.StructLayout:
+    """A staged beat on its way through attention."""
+    return data.StructLayout({
+        "value": 1,                         # v, else k
+        "first": 1, "last": 1,              # beat of its head
+        "word": range(engine.query_words),  # word of this channel's heads
+        "head": range(engine.heads),        # local head
+        "local": 9,                         # local slot
+        "weight": WEIGHT_BITS,              # v: weight of its slot and head
+    })
+
+
+class _Pointer(wiring.Component):
+    """Steps through the k beats (or the v beats) of all slots of the group.
+
+    Members
+    -------
+    start : In
+        Begin at staging address `base`, with `count` slots.
+    half, head_words : In
+        Beats of k in a slot; beats of a head. Static.
+    step : In
+        Go to the next beat; only while `busy`.
+    """
+
+    def __init__(self, engine: Engine):
+        unit = unit_layout(engine)
+        super().__init__({
+            "start": In(1), "base": In(range(engine.kv_beats)), "count": In(10),
+            "half": In(range(engine.query_words + 1)), "head_words": In(5),
+            "step": In(1),
+            "busy": Out(1), "address": Out(range(engine.kv_beats)), "local": Out(9),
+            "word": Out(unit["word"].shape), "head": Out(unit["head"].shape), "first": Out(1), "last": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        left = Signal(10)               # slots, this one included
+        rest = Signal(5)                # beats of this head after this one
+        m.d.comb += self.last.eq(rest == 0)
+        with m.If(self.step):
+            m.d.sync += [
+                self.address.eq(self.address + 1), self.word.eq(self.word + 1),
+                rest.eq(rest - 1), self.first.eq(self.last),
+            ]
+            with m.If(self.last):
+                m.d.sync += [rest.eq(self.head_words - 1), self.head.eq(self.head + 1)]
+            with m.If(self.word + 1 == self.half):      # last beat of the slot: jump over the other half of the next
+                m.d.sync += [
+                    self.address.eq(self.address + self.half + 1), self.word.eq(0), self.head.eq(0),
+                    self.local.eq(self.local + 1), left.eq(left - 1), self.busy.eq(left != 1),
+                ]
+        with m.If(self.start):
+            m.d.sync += [
+                self.address.eq(self.base), self.word.eq(0), self.head.eq(0), self.local.eq(0), left.eq(self.count),
+                rest.eq(self.head_words - 1), self.first.eq(1), self.busy.eq(self.count != 0),
+            ]
+        return m
+
+
+class Walk(wiring.Component):
+    """Issues one staging read a cycle: the next v beat if its weight is there, else the next k beat.
+
+    Sustained rate: one beat a cycle while slots are there, as k runs up to `AHEAD` heads ahead of v.
+
+    Parameters
+    ----------
+    engine : Engine
+
+    Members
+    -------
+    start : In
+        Begin; only while not `busy`.
+    base, count : In
+        First staging beat of the layer's ring, and local slots that take part; valid with `start`.
+    half, head_words : In
+        Beats of k in a slot; beats of a head. Static.
+    loaded : In
+        Local slots 0 .. loaded - 1 have arrived from memory.
+    here, local : In
+        The current token's slot is local slot `local` of this group: it is there although it was not loaded.
+    weight : In
+        {valid, value}: the weights, in the order of the k beats.
+    busy : Out
+        There are beats left to issue.
+    read : Out
+        {valid, address, unit}: the beat read in this cycle.
+    """
+
+    def __init__(self, *, engine: Engine):
+        self._engine = engine
+        super().__init__({
+            "start": In(1), "base": In(range(engine.kv_beats)), "count": In(10),
+            "half": In(range(engine.query_words + 1)), "head_words": In(5),
+            "loaded": In(12), "here": In(1), "local": In(9),
+            "weight": In(wiring.Signature({"valid": Out(1), "value": Out(WEIGHT_BITS)})),
+            "busy": Out(1),
+            "read": Out(wiring.Signature({
+                "valid": Out(1), "address": Out(range(engine.kv_beats)), "unit": Out(unit_layout(engine)),
+            })),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.keys = keys = _Pointer(self._engine)
+        m.submodules.values = values = _Pointer(self._engine)
+        for pointer in (keys, values):
+            m.d.comb += [
+                pointer.start.eq(self.start), pointer.count.eq(self.count),
+                pointer.half.eq(self.half), pointer.head_words.eq(self.head_words),
+            ]
+        m.d.comb += [keys.base.eq(self.base), values.base.eq(self.base + self.half)]
+
+        known, room, weight = self._weights(m, keys, values)
+        present = Signal()
+        m.d.comb += present.eq((keys.local < self.loaded) | (self.here & (keys.local == self.local)))
+        if self._engine.kv_resident:
+            m.d.comb += present.eq(1)
+        m.d.comb += [
+            values.step.eq(values.busy & known),
+            keys.step.eq(keys.busy & present & room & ~values.step),
+            self.busy.eq(values.busy),
+            self.read.valid.eq(values.step | keys.step),
+        ]
+        unit = self.read.unit
+        for pointer in (keys, values):
+            with m.If(pointer.step):
+                m.d.comb += [self.read.address.eq(pointer.address), unit.local.eq(pointer.local)]
+                m.d.comb += [getattr(unit, name).eq(getattr(pointer, name)) for name in ("word", "head", "first", "last")]
+        m.d.comb += [unit.value.eq(values.step), unit.weight.eq(weight)]
+        return m
+
+    def _weights(self, m, keys, values):
+        """Queue of the weights. Returns: weight of the next v is known; there is room for the next k; that weight."""
+        m.submodules.memory = memory = Memory(
+            shape=WEIGHT_BITS, depth=AHEAD, init=[], attrs={"ram_style": "distributed"},
+        )
+        write, read = memory.write_port(), memory.read_port(domain="comb")
+        asked, known, used = (Signal(range(2 * AHEAD), name=name) for name in ("asked", "known", "used"))   # heads
+        with m.If(keys.step & keys.first):
+            m.d.sync += asked.eq(asked + 1)
+        with m.If(self.weight.valid):
+            m.d.sync += known.eq(known + 1)
+        with m.If(values.step & values.last):
+            m.d.sync += used.eq(used + 1)
+        m.d.comb += [
+            write.en.eq(self.weight.valid), write.addr.eq(known), write.data.eq(self.weight.value),
+            read.addr.eq(used),
+        ]
+        ahead = Signal(range(2 * AHEAD))
+        m.d.comb += ahead.eq(asked - used)
+        return known != used, ~keys.first | (ahead != AHEAD), read.data

@@ -1,0 +1,288 @@
+"""The task runner: walks the operation table behind the channels and runs the vector unit.
+
+A task has up to four steps, in this order: words broadcast from memory (spikes before QKV, the head input before the prior),
+waiting for the channels, draining, and a second loop (reciprocals before gate fusion come first, normalise after statistics).
+"""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import Engine
+from ..interface import Counter, Phase
+from ..types import Cast, DrainRequest, Header, OpEntry, Source, Task
+from ..vector.words import Route, WordOp
+
+SETTLE = 6      # cycles after a step's last broadcast word until its nonzero elements are counted
+
+
+class TaskRunner(wiring.Component):
+    """Issues word operations and drain requests, task by task, and counts cycles by phase.
+
+    Throughput: a word operation a cycle within a step. From `op_ready` (all channels done) to the first drain request: 2 cycles.
+
+    Parameters
+    ----------
+    engine : Engine
+    reciprocal_latency : int
+        Cycles between a WEIGHT word op and the first MIX word op of the same head.
+
+    Members
+    -------
+    header, head_pass, go : In
+        Shape; whether the head is evaluated; pulse that starts a pass.
+    index, entry : Out, In
+        Port of the operation table.
+    current : Out
+        Entry of the running task, for the vector unit.
+    op_ready, attention_ready : In
+        All channels have finished the next operation, their attention.
+    op_consume, attention_consume : Out
+    op_valid, op, request_valid, request : Out
+        Word operation and the drain request of the same cycle.
+    done, statistics_done : In
+        From the vector unit.
+    embed_start, embed_active : Out
+        The embedding row is expected.
+    active_valid, active : In
+        Nonzero elements of a broadcast word.
+    add_valid, add_index, add_amount : Out
+        Additions to the counters; at most three in a row, then many cycles none.
+    finished : Out
+        Pulse: the pass is over; with `pass_cycles`.
+    running : Out
+    """
+
+    def __init__(self, engine: Engine, *, reciprocal_latency: int):
+        self._engine, self._reciprocal_latency = engine, reciprocal_latency
+        super().__init__({
+            "header": In(Header), "head_pass": In(1), "go": In(1),
+            "index": Out(10), "entry": In(OpEntry), "current": Out(OpEntry),
+            "op_ready": In(1), "attention_ready": In(1), "op_consume": Out(1), "attention_consume": Out(1),
+            "op_valid": Out(1), "op": Out(WordOp), "request_valid": Out(1), "request": Out(DrainRequest),
+            "done": In(1), "statistics_done": In(1), "embed_start": Out(1), "embed_active": Out(1),
+            "active_valid": In(1), "active": In(range(engine.lanes + 1)),
+            "add_valid": Out(1), "add_index": Out(7), "add_amount": Out(32),
+            "finished": Out(1), "pass_cycles": Out(32), "running": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        self._stream, self._handover, self._counted = Signal(32), Signal(32), Signal(32)
+        self._waiting = Signal()            # the channels work, the vector unit waits
+        self._word, self._column, self._offset = Signal(8), Signal(6), Signal(6)
+        self._sub, self._part = Signal(8), Signal(5)
+        self._timer = Signal(range(max(SETTLE, self._reciprocal_latency) + 1))
+        m.d.sync += [self.op_valid.eq(0), self.request_valid.eq(0), self.embed_start.eq(0), self.finished.eq(0)]
+        with m.If(self._timer != 0):
+            m.d.sync += self._timer.eq(self._timer - 1)
+        with m.FSM() as fsm:
+            self._fetch(m)
+            self._before(m)
+            self._wait(m)
+            self._loops(m)
+            self._account(m)
+        m.d.comb += [
+            self.running.eq(~fsm.ongoing("IDLE") | self.go),
+            self._waiting.eq(fsm.ongoing("WAIT")),
+            self.embed_active.eq((self.current.task == Task.EMBED) & fsm.ongoing("LAST")),
+        ]
+        self._count(m, fsm)
+        return m
+
+    def _fetch(self, m):
+        with m.State("IDLE"):
+            m.d.sync += [self.index.eq(0), self._timer.eq(3)]
+            with m.If(self.go):
+                m.next = "FETCH"
+        with m.State("FETCH"):
+            with m.If(self._timer == 0):
+                m.d.sync += [
+                    self.current.eq(self.entry), self._word.eq(0), self._column.eq(0), self._offset.eq(0),
+                    self._sub.eq(0), self._part.eq(0),
+                ]
+                m.next = "START"
+        with m.State("START"):
+            task = self.current.task
+            with m.If(task == Task.END):
+                m.next = "CLOSE"
+            with m.Elif(self.current.head & ~self.head_pass):
+                m.d.sync += [self.index.eq(self.index + 1), self._timer.eq(3)]
+                m.next = "FETCH"
+            with m.Elif(task == Task.EMBED):
+                m.d.sync += self.embed_start.eq(1)
+                m.next = "LAST"
+            with m.Elif((task == Task.QKV) | (task == Task.PRIOR)):
+                m.next = "BEFORE"
+            with m.Else():
+                m.next = "WAIT"
+
+    def _before(self, m):
+        """Broadcast the spikes (for W_T) or the head input (for the head) from memory."""
+        with m.State("BEFORE"):
+            last = self._word == self.header.width_words - 1
+            m.d.sync += [
+                self.op_valid.eq(1), self.op.index.eq(self._word), self.op.last.eq(last),
+                self.op.route.eq(Mux(self.current.task == Task.QKV, Route.SPIKES, Route.REPLAY)),
+                self._word.eq(self._word + 1),
+            ]
+            with m.If(last):
+                m.d.sync += self._word.eq(0)
+                m.next = "BEFORE_DONE"
+        with m.State("BEFORE_DONE"):
+            with m.If(self.done):
+                m.next = "WAIT"
+
+    def _wait(self, m):
+        with m.State("WAIT"):
+            attention = self.current.task == Task.MIX
+            with m.If(Mux(attention, self.attention_ready, self.op_ready)):
+                m.d.comb += [self.attention_consume.eq(attention), self.op_consume.eq(~attention)]
+                with m.If(attention):
+                    m.next = "WEIGHTS"
+                with m.Else():
+                    m.next = "DRAIN"
+
+    def _loops(self, m):
+        with m.State("WEIGHTS"):
+            self._weights(m)
+        with m.State("RECIPROCALS"):    # the first reciprocal must be there when the first numerator is
+            with m.If(self._timer == 0):
+                m.next = "DRAIN"
+        with m.State("DRAIN"):
+            self._drain(m)
+        with m.State("STATISTICS"):
+            with m.If(self.statistics_done):
+                m.next = "NORMALISE"
+        with m.State("NORMALISE"):
+            last = self._word == self.header.width_words - 1
+            m.d.sync += [
+                self.op_valid.eq(1), self.op.route.eq(Route.NORMALISE), self.op.index.eq(self._word),
+                self.op.last.eq(last), self.op.parameter.eq(self.current.norm + self._word),
+                self._word.eq(self._word + 1),
+            ]
+            with m.If(last):
+                m.next = "LAST"
+        with m.State("LAST"):
+            with m.If(self.done):
+                m.d.sync += self._timer.eq(SETTLE)
+                m.next = "SETTLE"
+
+    def _weights(self, m):
+        """A denominator a cycle: each column's word once, then its lanes."""
+        shape = self.header.ring_shape
+        lane_last = self._offset == shape.heads - 1
+        last = lane_last & (self._column == shape.columns - 1)
+        m.d.sync += [
+            self.op_valid.eq(1), self.op.route.eq(Route.WEIGHT), self.op.index.eq(self._word),
+            self.op.sub.eq(self._offset), self.op.fresh.eq(self._offset == 0), self.op.last.eq(0),
+            self.request_valid.eq(self._offset == 0), self.request.source.eq(Source.WEIGHT),
+            self.request.column.eq(self._column), self.request.columns.eq(shape.columns),
+            self._word.eq(self._word + 1), self._offset.eq(self._offset + 1),
+        ]
+        with m.If(self._word == 0):
+            m.d.sync += self._timer.eq(self._reciprocal_latency)
+        with m.If(lane_last):
+            m.d.sync += [self._offset.eq(0), self._column.eq(self._column + 1)]
+        with m.If(last):
+            m.d.sync += [self._word.eq(0), self._column.eq(0)]
+            m.next = "RECIPROCALS"
+
+    def _drain(self, m):
+        """A word of the result a cycle, column by column."""
+        entry, task = self.current, self.current.task
+        head = task == Task.HEAD
+        words = Mux(head, self._engine.channels, entry.words)
+        last = self._word == words - 1
+        m.d.sync += [
+            self.op_valid.eq(1), self.op.index.eq(self._word), self.op.first.eq(self._word == 0),
+            self.op.last.eq(last), self.op.parameter.eq(entry.parameter + self._word),
+            self.op.state.eq(entry.state + self._word), self.op.sub.eq(self._sub),
+            self.request_valid.eq(1), self.request.column.eq(self._column), self.request.columns.eq(entry.columns),
+            self.request.source.eq(Source.ACC), self.request.address.eq(entry.command.acc + self._offset),
+            self._word.eq(self._word + 1), self._offset.eq(self._offset + 1),
+        ]
+        with m.Switch(self._part):
+            for part, kind in enumerate((Cast.QUERY, Cast.KEY, Cast.VALUE)):
+                with m.Case(part):
+                    m.d.sync += self.op.kind.eq(kind)
+        with m.Switch(task):
+            for value, route in ((Task.QKV, Route.EVENT), (Task.DECAY, Route.DECAY), (Task.NORM_U, Route.RESIDUAL),
+                                 (Task.NORM_C, Route.RESIDUAL), (Task.STEP, Route.STEP), (Task.PRIOR, Route.GELU)):
+                with m.Case(value):
+                    m.d.sync += self.op.route.eq(route)
+            with m.Case(Task.MIX):
+                m.d.sync += [
+                    self.op.route.eq(Route.MIX), self.request.source.eq(Source.WEIGHTED),
+                    self.request.address.eq(self._offset),
+                ]
+            with m.Case(Task.HEAD):
+                m.d.sync += [
+                    self.op.route.eq(Route.PROBE), self.request.source.eq(Source.BEST),
+                    self.request.column.eq(self._word),
+                ]
+        self._advance(m, entry, task)
+        with m.If(last):
+            m.d.sync += self._word.eq(0)
+            with m.If((task == Task.NORM_U) | (task == Task.NORM_C)):
+                m.next = "STATISTICS"
+            with m.Else():
+                m.next = "LAST"
+
+    def _advance(self, m, entry, task):
+        """Column and part counters behind a drained word."""
+        with m.If(self._offset == entry.slice - 1):
+            m.d.sync += [self._offset.eq(0), self._column.eq(self._column + 1)]
+        # Broadcast index within q, k or v; for gate fusion the head, which changes every head_words words.
+        with m.If(task == Task.MIX):
+            with m.If(self._part == self.header.ring_shape.head_words - 1):
+                m.d.sync += [self._part.eq(0), self._sub.eq(self._sub + 1)]
+            with m.Else():
+                m.d.sync += self._part.eq(self._part + 1)
+        with m.Elif(self._sub == self.header.query_words - 1):
+            m.d.sync += [self._sub.eq(0), self._part.eq(self._part + 1)]
+        with m.Else():
+            m.d.sync += self._sub.eq(self._sub + 1)
+
+    def _account(self, m):
+        """Counters of the task; the channels already work on the next operation meanwhile."""
+        add = {
+            "STREAM": (self.current.phase << 1, self._stream, "HANDOVER"),
+            "HANDOVER": (self.current.phase << 1 | 1, self._handover, "ACTIVE"),
+            "ACTIVE": (Counter.ACTIVE + self.current.statistic, self._counted, "FETCH"),
+        }
+        with m.State("SETTLE"):
+            with m.If(self._timer == 0):
+                m.next = "STREAM"
+        for name, (index, amount, following) in add.items():
+            with m.State(name):
+                m.d.comb += [
+                    self.add_index.eq(index), self.add_amount.eq(amount),
+                    self.add_valid.eq(self.current.counted if name == "ACTIVE" else 1),
+                ]
+                if name == "ACTIVE":
+                    m.d.sync += [self.index.eq(self.index + 1), self._timer.eq(3)]
+                m.next = following
+        with m.State("CLOSE"):      # what was not attributed to a task yet, this cycle included
+            m.d.comb += [
+                self.add_valid.eq(1), self.add_index.eq(2 * Phase.CONTROL + 1),
+                self.add_amount.eq(self._stream + self._handover + 1),
+            ]
+            m.d.sync += self.finished.eq(1)
+            m.next = "IDLE"
+
+    def _count(self, m, fsm):
+        """One cycle of a pass is counted once: as stream while waiting, else as hand-over."""
+        cleared = Mux(fsm.ongoing("STREAM"), 0, self._stream)
+        kept = Mux(fsm.ongoing("HANDOVER"), 0, self._handover)
+        with m.If(self.running):
+            m.d.sync += [
+                self._stream.eq(cleared + self._waiting), self._handover.eq(kept + (self._waiting == 0)),
+                self.pass_cycles.eq(Mux(self.go, 1, self.pass_cycles + 1)),
+            ]
+        with m.If(fsm.ongoing("CLOSE")):
+            m.d.sync += [self._stream.eq(0), self._handover.eq(0)]
+        with m.If(fsm.ongoing("ACTIVE")):
+            m.d.sync += self._counted.eq(0)
+        with m.Elif(self.active_valid):
+            m.d.sync += self._counted.eq(self._counted + self.active)

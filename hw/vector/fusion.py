@@ -1,0 +1,140 @@
+"""Fusion of attention and decay: the division of the attention sums, and the gated mix of both paths.
+
+    den ─► Reciprocal ─► n, recip ─┐
+    num ───────────────────────────┴─► o = num / den ─► o * G_o + h * G_h ─► shift, round, saturate ─► m
+"""
+
+from amaranth.hdl import C, Cat, Module, Mux, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from symlight.model.ops import DEN_BITS, RECIPROCAL_FRAC
+
+from ..types import ACC_BITS
+from .requantise import WIDE_PRODUCT, wide_product
+from .stages import ROUNDING_SHIFT, Pipeline, highest, rounding_shift
+
+RECIPROCAL_BITS = RECIPROCAL_FRAC + 2   # recip is at most 2^17
+
+
+class Reciprocal(wiring.Component):
+    """recip = floor(2^(n + 16) / den) with n = bit length of den; 0 where den is 0 (inside `model.ops.divide`).
+
+    den is shifted to D in [2^23, 2^24); then recip = floor(2^40 / D). Its leading bit is 2^16, or 2^17 for a power of two;
+    the others come from a restoring division, two a stage.
+
+    Latency `LATENCY` cycles, a number a cycle, no back-pressure.
+
+    Members
+    -------
+    i_valid, den : In
+    o_valid, n, recip : Out
+        Bit length (0..24) and reciprocal.
+    """
+
+    _BITS_A_STAGE = 2
+    LATENCY = 2 + RECIPROCAL_FRAC // _BITS_A_STAGE
+
+    def __init__(self):
+        super().__init__({
+            "i_valid": In(1),
+            "den": In(DEN_BITS),
+            "o_valid": Out(1),
+            "n": Out(range(DEN_BITS + 1)),
+            "recip": Out(RECIPROCAL_BITS),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        pipe = Pipeline(m, self.i_valid, self.LATENCY)
+        den = pipe.reg(1, self.den, "den")
+        n = Mux(self.den.any(), highest(self.den) + 1, 0)
+        align = pipe.reg(1, (DEN_BITS - n)[:5], "align")
+        n = pipe.reg(1, n, "n")
+        aligned = (den << align)[:DEN_BITS]
+        divisor = pipe.reg(2, aligned, "divisor")
+        remainder = pipe.reg(2, (-aligned)[:DEN_BITS], "remainder")     # 2^24 - D, behind the leading bit
+        power = pipe.carry(2, self.LATENCY - 1, divisor[:-1] == 0, "power")
+        quotient = C(0, 0)
+        for stage in range(3, self.LATENCY + 1):
+            for _ in range(self._BITS_A_STAGE):
+                rest = Cat(C(0, 1), remainder) - divisor
+                fits = ~rest[-1]
+                remainder = Mux(fits, rest[:DEN_BITS], Cat(C(0, 1), remainder[:-1]))
+                quotient = Cat(fits, quotient)
+            if stage < self.LATENCY:
+                remainder = pipe.reg(stage, remainder, "remainder")
+                quotient = pipe.reg(stage, quotient, "quotient")
+                divisor = pipe.reg(stage, divisor, "divisor")
+        # The top bit of the divisor is clear only where den is 0. For a power of two the division yields only ones.
+        some = divisor[-1]
+        recip = Cat(quotient & (some & ~power).replicate(RECIPROCAL_FRAC), some & ~power, some & power)
+        m.d.comb += [
+            self.n.eq(pipe.carry(1, self.LATENCY, n, "n")),
+            self.recip.eq(pipe.reg(self.LATENCY, recip, "recip")),
+            self.o_valid.eq(pipe.valid[-1]),
+        ]
+        return m
+
+
+class MixFusion(wiring.Component):
+    """m = sat127(rnd(o * G_o + h * G_h, sh)) with o = num / den, for each lane (`model.ops.divide`, `model.ops.mix`).
+
+    Latency `LATENCY` cycles, a word a cycle, no back-pressure.
+
+    Parameters
+    ----------
+    lanes : int
+        Elements of a word.
+
+    Members
+    -------
+    i_valid, num, h : In
+        Attention numerators (32 bits, at most 127 * den) and decay state of a word.
+    n, recip : In
+        Reciprocal of the word's denominator, with the word.
+    gain_o, gain_h, shift : In
+        Scalars that do not change while words are in the pipeline: 15, 15 and 6 bits (shift 1..47).
+    o_valid, m : Out
+        The word of int8.
+    """
+
+    LATENCY = WIDE_PRODUCT + 3 + ROUNDING_SHIFT
+
+    def __init__(self, lanes: int):
+        self._lanes = lanes
+        super().__init__({
+            "i_valid": In(1),
+            "num": In(data.ArrayLayout(signed(ACC_BITS), lanes)),
+            "h": In(data.ArrayLayout(signed(16), lanes)),
+            "n": In(range(DEN_BITS + 1)),
+            "recip": In(RECIPROCAL_BITS),
+            "gain_o": In(15),
+            "gain_h": In(15),
+            "shift": In(6),
+            "o_valid": Out(1),
+            "m": Out(data.ArrayLayout(signed(8), lanes)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        pipe = Pipeline(m, self.i_valid, self.LATENCY)
+        gains, summed = WIDE_PRODUCT + 1, WIDE_PRODUCT + 3      # stages of the second multiplication's operands, of the sum
+        gain_o = pipe.reg(gains, self.gain_o, "gain_o")
+        gain_h = pipe.reg(gains, self.gain_h, "gain_h")
+        amount = pipe.reg(summed, (self.shift - 1)[:6], "amount")
+        align = (DEN_BITS - self.n)[:5]
+        for lane in range(self._lanes):
+            aligned = (self.num[lane] << align)[:ACC_BITS].as_signed()
+            quotient = wide_product(pipe, 0, aligned, self.recip, f"quotient{lane}")
+            # rnd(.., 34) of a product from which 1 is subtracted where it is negative
+            o = pipe.reg(gains, ((quotient >> 33) + 1)[1:17].as_signed(), f"o{lane}")
+            h = pipe.carry(0, gains, self.h[lane], f"h{lane}")
+            part_o = pipe.reg(gains + 1, o * gain_o, f"part_o{lane}")
+            part_h = pipe.reg(gains + 1, h * gain_h, f"part_h{lane}")
+            total = pipe.reg(summed, part_o + part_h, f"total{lane}")
+            biased = (total - total[-1])[:len(total)].as_signed()
+            mixed = rounding_shift(pipe, summed, biased, amount, bits=8, symmetric=True, name=f"mixed{lane}")
+            m.d.comb += self.m[lane].eq(mixed)
+        m.d.comb += self.o_valid.eq(pipe.valid[-1])
+        return m

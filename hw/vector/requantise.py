@@ -1,0 +1,72 @@
+"""Requantisation: a 32-bit accumulator times a multiplier, over a power of two, rounded and saturated to 18 bits.
+
+    acc, M ─► operands ─► two partial products ─► product ─► coarse shift ─► fine shift ─► round, saturate ─► y
+"""
+
+from amaranth.hdl import Cat, Module, Value, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..types import ACC_BITS
+from .stages import ROUNDING_SHIFT, Pipeline, rounding_shift
+
+WIDE_PRODUCT = 3    # stages of a `wide_product`
+_SPLIT = 17         # low bits of a wide factor: unsigned, they fit the 18-bit side of a DSP
+
+
+def wide_product(pipe: Pipeline, stage: int, wide: Value, factor: Value, name: str = "product") -> Value:
+    """x - (x < 0) with x = wide * factor, at stage + 3; `wide` signed up to 34 bits, `factor` unsigned up to 26.
+
+    Two multipliers of a DSP's size, with operand and product registers.
+    """
+    wide = pipe.reg(stage + 1, wide, f"{name}_wide")
+    factor = pipe.reg(stage + 1, factor, f"{name}_factor")
+    low = pipe.reg(stage + 2, wide[:_SPLIT] * factor, f"{name}_low")
+    high = pipe.reg(stage + 2, wide[_SPLIT:].as_signed() * factor, f"{name}_high")
+    negative = pipe.reg(stage + 2, wide[-1], f"{name}_negative")
+    x = Cat(low[:_SPLIT], low[_SPLIT:] + high).as_signed() - negative
+    return pipe.reg(stage + 3, x[:len(wide) + len(factor)].as_signed(), name)
+
+
+class Requantise(wiring.Component):
+    """y = sat(rnd(acc * multiplier, shift), 18) for each lane (`model.ops.requantise`).
+
+    Latency `LATENCY` cycles, a word a cycle, no back-pressure.
+
+    Parameters
+    ----------
+    lanes : int
+        Elements of a word.
+
+    Members
+    -------
+    i_valid, acc, multiplier, shift : In
+        A word of accumulators (any 32 bits) with multipliers (15 bits) and shifts (1..47) of its elements.
+    o_valid, y : Out
+        The requantised word.
+    """
+
+    LATENCY = WIDE_PRODUCT + ROUNDING_SHIFT
+
+    def __init__(self, lanes: int):
+        self._lanes = lanes
+        super().__init__({
+            "i_valid": In(1),
+            "acc": In(data.ArrayLayout(signed(ACC_BITS), lanes)),
+            "multiplier": In(data.ArrayLayout(15, lanes)),
+            "shift": In(data.ArrayLayout(6, lanes)),
+            "o_valid": Out(1),
+            "y": Out(data.ArrayLayout(signed(18), lanes)),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        pipe = Pipeline(m, self.i_valid, self.LATENCY)
+        for lane in range(self._lanes):
+            x = wide_product(pipe, 0, self.acc[lane], self.multiplier[lane], f"product{lane}")
+            amount = pipe.reg(1, (self.shift[lane] - 1)[:6], f"amount{lane}")
+            amount = pipe.carry(1, WIDE_PRODUCT, amount, f"amount{lane}")
+            y = rounding_shift(pipe, WIDE_PRODUCT, x, amount, bits=18, name=f"y{lane}")
+            m.d.comb += self.y[lane].eq(y)
+        m.d.comb += self.o_valid.eq(pipe.valid[-1])
+        return m

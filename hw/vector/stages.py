@@ -1,0 +1,163 @@
+"""Building blocks of the vector unit's pipelines: staged registers, rounding shifts, adder trees.
+
+All pipelines here have a fixed latency and no back-pressure. A word enters with a valid bit; stage k holds its registers
+k cycles later, and they load only when a word enters the stage, so that an idle pipeline does not toggle.
+"""
+
+from amaranth.hdl import C, Cat, Module, Mux, Shape, Signal, Value, signed
+
+
+class Pipeline:
+    """Registers of a pipeline in `m`, by stage; stage 0 is the input.
+
+    Parameters
+    ----------
+    m : Module
+        Where the registers go.
+    i_valid : Value
+        A word is at stage 0.
+    stages : int
+        Number of stages, the latency from stage 0 to the last register.
+
+    Attributes
+    ----------
+    valid : list of Value
+        `valid[k]`: a word is at stage k. Cleared by reset; the data registers need none.
+    """
+
+    def __init__(self, m: Module, i_valid: Value, stages: int):
+        self.m = m
+        self.stages = stages
+        self.valid = [i_valid, *(Signal(name=f"valid{k}") for k in range(1, stages + 1))]
+        for before, after in zip(self.valid, self.valid[1:]):
+            m.d.sync += after.eq(before)
+
+    def reg(self, stage: int, value, name: str = "stage") -> Signal:
+        """A register at `stage` that loads `value` (of stage - 1) with each word."""
+        value = Value.cast(value)
+        register = Signal(value.shape(), name=f"{name}_{stage}", reset_less=True)
+        with self.m.If(self.valid[stage - 1]):
+            self.m.d.sync += register.eq(value)
+        return register
+
+    def carry(self, begin: int, end: int, value, name: str = "carry") -> Value:
+        """`value` of stage `begin` as of stage `end`."""
+        for stage in range(begin + 1, end + 1):
+            value = self.reg(stage, value, name)
+        return value
+
+
+def saturate(value: Value, bits: int) -> Value:
+    """Clamp a signed value to the signed range of `bits` bits (a multiplexer, two levels of logic and the detection)."""
+    if len(value) <= bits:
+        return value
+    sign = value[-1]
+    top = value[bits - 1:]
+    limit = Cat((~sign).replicate(bits - 1), sign)
+    return Mux(top.any() & ~top.all(), limit, value[:bits]).as_signed()
+
+
+def saturate127(value: Value) -> Value:
+    """Clamp a signed value of at least 9 bits to [-127, 127]."""
+    sign = value[-1]
+    top = value[7:]
+    minimum = sign & ~value[:7].any()   # -128 when nothing overflows
+    limit = Cat(C(1, 1), (~sign).replicate(6), sign)
+    return Mux((top.any() & ~top.all()) | minimum, limit, value[:8]).as_signed()
+
+
+def half_down(value: Value, shift: int) -> Value:
+    """What `rnd(x, shift)` adds to x before a fixed arithmetic shift, where `value` has the sign of x: 2^(shift-1) - (x < 0).
+
+    Where x is 0 the sign does not matter. As an unsigned number of `shift` bits it fills the low bits of another
+    addend, so rounding then costs no adder of its own.
+    """
+    return Cat(value[-1].replicate(shift - 1), ~value[-1])
+
+
+ROUNDING_SHIFT = 3  # stages of a `rounding_shift`
+
+
+def rounding_shift(pipe: Pipeline, stage: int, x: Value, amount: Value, *, bits: int, symmetric: bool = False,
+                   addend: Value | None = None, zero: Value | None = None, name: str = "rounded") -> Value:
+    """`rnd(x, s)` with a variable s, saturated, as a signed register of `bits` bits at stage + 3.
+
+    The caller subtracts 1 from a negative x beforehand (x' = x - (x < 0); at x = 0 either will do), then
+    rnd(x, s) = ((x' >> (s - 1)) + 1) >> 1. The first stage shifts by multiples of 4, the second by the rest and
+    detects what cannot fit, the third rounds and saturates.
+
+    Parameters
+    ----------
+    x, amount : Value
+        x', signed, and s - 1, unsigned; both of `stage`.
+    symmetric : bool
+        Saturate to [-127, 127]; `bits` is 8.
+    addend : Value or None
+        Signed value of stage + 2, at most `bits` bits, added to the rounded number before the saturation.
+    zero : Value or None
+        Bit of stage + 2 that replaces the result by 0.
+    """
+    assert not symmetric or bits == 8
+    # A number that overflows the kept bits must overflow the result too, whatever the addend.
+    kept_bits = bits + 1 if addend is None else bits + 2
+    coarse = pipe.reg(stage + 1, x >> Cat(C(0, 2), amount[2:]), f"{name}_coarse")
+    rest = pipe.reg(stage + 1, amount[:2], f"{name}_rest")
+    fine = coarse >> rest
+    kept = pipe.reg(stage + 2, fine[:kept_bits].as_signed(), f"{name}_kept")
+    top = fine[kept_bits - 1:]
+    over = pipe.reg(stage + 2, top.any() & ~top.all(), f"{name}_over")
+    sign = pipe.reg(stage + 2, coarse[-1], f"{name}_sign")
+    half = C(1, signed(2)) if addend is None else Cat(C(1, 1), addend).as_signed()
+    rounded = (kept + half)[1:].as_signed()
+    inside = saturate127(rounded) if symmetric else saturate(rounded, bits)
+    limit = Cat(C(1, 1) if symmetric else ~sign, (~sign).replicate(bits - 2), sign).as_signed()
+    result = Mux(over, limit, inside)
+    if zero is not None:
+        result = Mux(zero, 0, result)
+    return pipe.reg(stage + 3, result.as_signed(), name)
+
+
+def highest(bits) -> Value:
+    """Index of the highest bit that is set, 0 if there is none, as a tree of multiplexers."""
+    nodes = [(bit, C(0, 0)) for bit in bits]
+    while len(nodes) > 1:
+        if len(nodes) % 2:
+            nodes.append((C(0, 1), nodes[0][1]))
+        nodes = [
+            (low_any | high_any, Cat(Mux(high_any, high, low), high_any))
+            for (low_any, low), (high_any, high) in zip(nodes[::2], nodes[1::2])
+        ]
+    return nodes[0][1]
+
+
+def tree_stages(count: int) -> int:
+    """Stages of an `adder_tree` of `count` terms."""
+    stages = 1
+    while 4 ** stages < count:
+        stages += 1
+    return stages
+
+
+def adder_tree(pipe: Pipeline, stage: int, terms, shape: Shape, name: str = "tree") -> Value:
+    """The sum of `terms` (of `stage`) as a register of `shape`, `tree_stages(len(terms))` stages later.
+
+    Two levels of adders between registers: at most four terms are added in a stage. Sums are cut to `shape`, which
+    is exact when the whole sum fits.
+    """
+    for stage in range(stage + 1, stage + 1 + tree_stages(len(terms))):
+        terms = [pipe.reg(stage, _sum(terms[i:i + 4], shape), name) for i in range(0, len(terms), 4)]
+    return terms[0]
+
+
+def _sum(terms, shape: Shape) -> Value:
+    while len(terms) > 1:
+        pairs = [sum(terms[i + 1:i + 2], terms[i]) for i in range(0, len(terms), 2)]
+        terms = [_cut(pair, shape) for pair in pairs]
+    return _cut(terms[0], shape)
+
+
+def _cut(value: Value, shape: Shape) -> Value:
+    if len(value) <= shape.width:
+        return value
+    value = value[:shape.width]
+    return value.as_signed() if shape.signed else value

@@ -1,0 +1,71 @@
+"""Text to token ids and back, over a SentencePiece model."""
+
+from collections.abc import Sequence
+
+import sentencepiece
+
+from .errors import UserError
+
+_REPLACEMENT = "�"     # what an incomplete UTF-8 sequence decodes to
+_BYTES_OF_A_CHARACTER = 4
+_CONTEXT_TOKENS = 4     # decoded again with every new token
+
+
+class Tokenizer:
+    """A SentencePiece model held in memory. `source` names it in error messages."""
+
+    def __init__(self, model: bytes, source: str = "tokenizer"):
+        if not model:
+            raise UserError(f"{source} is empty; build the package again")
+        try:
+            self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        except RuntimeError as error:
+            raise UserError(f"{source} is not a SentencePiece model ({error}); build the package again") from error
+        self.size = self._processor.get_piece_size()
+        eos = self._processor.eos_id()
+        self.eos: int | None = eos if eos >= 0 else None
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of `text`; nothing is added before or after it."""
+        return self._processor.encode(text, out_type=int)
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Text of token ids; ids beyond the tokenizer (padding rows of a model) decode to nothing."""
+        return self._processor.decode([token for token in tokens if 0 <= token < self.size])
+
+    def stream(self, context: Sequence[int] = ()) -> "TextStream":
+        """Incremental decoder of the tokens that follow `context`."""
+        return TextStream(self, context)
+
+
+class TextStream:
+    """Text of a growing token list, piece by piece: the pieces joined are the decoded whole.
+
+    A piece is held back while it ends inside a character that is spread over byte tokens.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, context: Sequence[int] = ()):
+        self._tokenizer = tokenizer
+        self._restart(list(context))
+
+    def push(self, token: int) -> str:
+        """Text that `token` completes, perhaps none."""
+        self._tokens.append(token)
+        text = self._tokenizer.decode(self._tokens)
+        open_end = len(text) - len(text.rstrip(_REPLACEMENT))
+        if 0 < open_end < _BYTES_OF_A_CHARACTER:
+            return ""
+        piece = text[self._done :]
+        self._restart(self._tokens)
+        return piece
+
+    def flush(self) -> str:
+        """Whatever is still held back."""
+        piece = self._tokenizer.decode(self._tokens)[self._done :]
+        self._restart(self._tokens)
+        return piece
+
+    def _restart(self, tokens: list[int]) -> None:
+        """Everything is delivered; the last tokens stay, because the first of a text loses its leading blank."""
+        self._tokens = tokens[-_CONTEXT_TOKENS:]
+        self._done = len(self._tokenizer.decode(self._tokens))

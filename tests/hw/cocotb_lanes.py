@@ -1,0 +1,308 @@
+"""Bench of LaneGroup: commands, drains while others add, the head, the side output."""
+
+from dataclasses import replace
+
+import cocotb
+import numpy as np
+from bench import Agent, Bench, Source, bits, fields, parameters
+
+from symlight.hw.channel.head import Best
+from symlight.hw.channel.lanes import LaneGroup
+from symlight.hw.config import card
+from symlight.hw.types import ChannelCommand, DrainRequest, Item, Work, beat_layout, drain_layout
+from symlight.hw.types import Source as Origin
+from symlight.model import ops
+
+LIMIT = {"timeout_time": 2_000_000, "timeout_unit": "ns"}
+INDEX = 1
+
+
+def engine():
+    return replace(card("sim2"), **parameters()["engine"])
+
+
+class Drain(Agent):
+    """Asks one request a cycle; the word must be zero unless it answers one."""
+
+    def __init__(self, bench, part, latency, layout):
+        super().__init__(bench)
+        self.latency, self.layout = latency, layout
+        self.valid, self.request = getattr(self.dut, f"{part}__valid"), getattr(self.dut, f"{part}__request")
+        self.word = getattr(self.dut, f"{part}__word")
+        self.queue, self.waiting, self.answers = [], [], []
+
+    def ask(self, source, address=0):
+        """Queue a request; the answer is appended to `answers` as (source, address, lanes)."""
+        self.queue.append((source, address))
+
+    def idle(self):
+        self.valid.value = 0
+
+    def drive(self):
+        self.valid.value = int(bool(self.queue))
+        request = DrainRequest.const({})
+        if self.queue:
+            source, address = self.queue.pop(0)
+            self.waiting.append((self.bench.cycle + self.latency, source, address))
+            request = DrainRequest.const({"source": source, "address": address})
+        self.request.value = request.as_value().value
+
+    def sample(self):
+        word = int(self.word.value)
+        if self.waiting and self.waiting[0][0] == self.bench.cycle:
+            _, source, address = self.waiting.pop(0)
+            self.answers.append((source, address, fields(self.layout, word)))
+            self.count += 1
+        else:
+            assert word == 0, "a drain word without a request"
+
+    def check_empty(self):
+        assert not self.queue and not self.waiting
+
+
+class Watch(Agent):
+    """Records the cycles in which `signal` is high, and calls `event` for each."""
+
+    def __init__(self, bench, name, data=None, event=None):
+        super().__init__(bench)
+        self.signal, self.data = getattr(self.dut, name), data and getattr(self.dut, data)
+        self.cycles, self.values, self.event = [], [], event
+
+    def sample(self):
+        if int(self.signal.value):
+            self.cycles.append(self.bench.cycle)
+            self.count += 1
+            if self.data is not None:
+                self.values.append(int(self.data.value))
+            if self.event:
+                self.event()
+
+
+class Program:
+    """Random commands with their items and beats, and what has to come of them."""
+
+    def __init__(self, rng, engine):
+        self.rng, self.engine = rng, engine
+        self.commands, self.items, self.beats = [], [], []
+        self.operations = []            # of each op_done: requests to ask
+        self.answers, self.side = [], []
+
+    def weights(self, *shape):
+        """Random int8 numbers with many extreme ones."""
+        numpy_rng = np.random.default_rng(self.rng.getrandbits(32))
+        extremes = numpy_rng.choice([-128, -127, 0, 127], shape)
+        return np.where(numpy_rng.random(shape) < 0.3, extremes, numpy_rng.integers(-128, 128, shape))
+
+    def _beat(self, numbers):
+        return {i: int(v) & 255 for i, v in enumerate(numbers)}
+
+    def _item(self, value, last, row=True):
+        self.items.append({"value": int(value), "valid_row": int(row), "last": int(last)})
+
+    def matrix(self, acc, beats, rows, marker=None, values=None, weights=None):
+        """`marker`: end with an item without row (needed when there are no rows)."""
+        marker = marker if marker is not None else not rows or self.rng.random() < 0.5
+        values = self.weights(rows) if values is None else values
+        weights = self.weights(rows, beats * self.engine.lanes) if weights is None else weights
+        self.commands.append({"work": Work.MATRIX, "acc": acc, "beats": beats, "stream": self.rng.getrandbits(1)})
+        for i in range(rows):
+            if marker and self.rng.random() < 0.1:
+                self._item(55, last=False, row=False)
+            self._item(values[i], last=not marker and i == rows - 1)
+            self.beats += [self._beat(part) for part in np.split(weights[i], beats)]
+        if marker:
+            self._item(99, last=True, row=False)
+        sums = ops.matvec(weights.T, values) if rows else np.zeros(beats * self.engine.lanes, np.int64)
+        self.operations.append([(Origin.ACC, acc + b) for b in range(beats)])
+        self.answers += [(Origin.ACC, acc + b, part.tolist()) for b, part in enumerate(np.split(sums, beats))]
+
+    def head(self, tiles, rows, values=None, weights=None, scales=None):
+        """A head, and a matrix behind it: the next head would forget the best row before it is drained."""
+        lanes, engine = self.engine.lanes, self.engine
+        self.commands.append({"work": Work.HEAD, "count": tiles, "words": 1, "stream": 1})
+        values = self.weights(rows) if values is None else values
+        weights = self.weights(tiles, lanes, rows) if weights is None else weights
+        if scales is None:
+            scales = np.random.default_rng(self.rng.getrandbits(32)).integers(0, 65536, (tiles, lanes))
+            scales *= np.random.default_rng(self.rng.getrandbits(32)).random((tiles, lanes)) < 0.8
+        marker = self.rng.random() < 0.3
+        ids, logits = [], []
+        for t in range(tiles):
+            for i in range(rows):
+                self._item(values[i], last=not marker and i == rows - 1)
+                self.beats.append(self._beat(weights[t, :, i]))
+            if marker:
+                self._item(11, last=True, row=False)
+            raw = scales[t].astype("<u2").tobytes()
+            self.beats += [self._beat(raw[:lanes]), self._beat(raw[lanes:])]
+            logits += ops.head_logits(ops.matvec(weights[t], values), scales[t]).tolist()
+            ids += [(t * engine.channels + INDEX) * lanes + lane for lane in range(lanes)]
+        real = [(logit, i) for logit, i, scale in zip(logits, ids, scales.reshape(-1)) if scale]
+        best = real[ops.argmax(np.array([logit for logit, _ in real]))] if real else None
+        logit, row = best or (0, 0)
+        words = [((logit & 0xFFFFFFFF) ^ (1 << 31)) - (1 << 31), logit >> 32, row, int(bool(best))]
+        self.operations.append([(Origin.BEST, 0)])
+        self.answers.append((Origin.BEST, 0, words + [0] * (lanes - 4)))
+        self.matrix(engine.accumulators - 1, 1, 12)
+
+    def other(self):
+        """A command without op_done."""
+        kind = self.rng.choice(["fence", "side", "not mine"])
+        count = self.rng.randrange(1, 6)
+        if kind == "fence":
+            self.commands.append({"work": Work.FENCE})
+            return
+        self.commands.append({"work": Work.SIDE, "count": count, "channel": INDEX if kind == "side" else INDEX ^ 1})
+        if kind == "side":
+            data = [self._beat(self.weights(self.engine.lanes)) for _ in range(count)]
+            self.beats += data
+            self.side += [bits(beat_layout(self.engine), beat) for beat in data]
+
+    async def run(self, bench, idle="never", ask=True):
+        """Send everything, drain each operation as soon as it is done, compare. Returns the agents."""
+        dut = bench.dut
+        commands = Source(bench, "commands", ChannelCommand, idle=idle)
+        items = Source(bench, "items", Item, idle=idle)
+        beats = Source(bench, "beats", beat_layout(self.engine), idle=idle)
+        drain = Drain(bench, "drain", LaneGroup.DRAIN_LATENCY, drain_layout(self.engine))
+        todo = iter(self.operations)
+
+        def finished():
+            for request in next(todo):
+                drain.ask(*request)
+
+        done = Watch(bench, "op_done", event=finished)
+        side = Watch(bench, "side__valid", "side__data")
+        dut.index.value = INDEX
+        await bench.reset()
+        commands.send(self.commands)
+        items.send(self.items)
+        beats.send(self.beats)
+        if parameters().get("corrupt"):         # the design sees another beat than the reference
+            beats.queue[len(beats.queue) // 2] ^= 1
+        total = len(self.answers)
+        await bench.until(lambda: drain.count == total and side.count == len(self.side), limit=60_000)
+        await bench.finish()
+        assert done.count == len(self.operations)
+        assert drain.answers == self.answers
+        assert side.values == self.side
+        return commands, items, beats, done
+
+
+@cocotb.test(**LIMIT)
+@cocotb.parametrize(idle=["never", "random", "bursts", "rare"])
+async def random_commands(dut, idle):
+    bench = Bench(dut)
+    program = Program(bench.rng, engine())
+    words = engine().accumulators - 1      # the last one is used behind a head
+    used = 0
+    for _ in range(24):
+        kind = bench.rng.random()
+        if kind < 0.2:
+            program.other()
+        elif kind < 0.35:
+            program.head(bench.rng.randrange(1, 4), bench.rng.randrange(1, 40))
+        else:
+            beats = bench.rng.choice([1, 1, 2, 3, min(6, words // 4)])
+            rows = bench.rng.choice([0, 1, 2, 3, 20])
+            if used + beats > words:
+                used, rows = 0, 2 * words           # long enough that the drains of those before are over
+            program.matrix(used, beats, rows)
+            used += beats
+    await program.run(bench, idle)
+
+
+@cocotb.test(**LIMIT)
+@cocotb.parametrize(beats=[1, 2, 5])
+async def one_beat_a_cycle(dut, beats):
+    bench = Bench(dut)
+    program = Program(bench.rng, engine())
+    for i in range(3):
+        program.matrix(5 * i, beats, 12, marker=False)
+    commands, items, taken, done = await program.run(bench)
+    first = taken.cycles[0]
+    assert taken.cycles == list(range(first, first + 36 * beats)), "beats are taken with bubbles"
+    ends = [items.cycles[12 * i + 11] for i in range(3)]
+    assert done.cycles == [cycle + LaneGroup.LATENCY for cycle in ends]
+
+
+@cocotb.test(**LIMIT)
+async def nothing_active(dut):
+    """Commands without a row complete, with zeros, one a cycle, also in words that held sums before."""
+    bench = Bench(dut)
+    program = Program(bench.rng, engine())
+    program.matrix(0, 4, 8)
+    program.matrix(8, 1, 0)
+    program.matrix(9, 1, 0)
+    for _ in range(2):
+        program.head(1, 8)      # time for the drains
+        program.matrix(0, 4, 0)
+    *_, done = await program.run(bench)
+    assert done.cycles[2] == done.cycles[1] + 1 == done.cycles[0] + 2
+
+
+@cocotb.test(**LIMIT)
+async def extreme_sums(dut):
+    """As many rows as a matrix may have, of the largest products, in both directions."""
+    bench = Bench(dut)
+    program = Program(bench.rng, engine())
+    rows, lanes = 4096, engine().lanes
+    weights = np.full((rows, lanes), 127)
+    weights[:, ::2] = -128
+    program.matrix(0, 1, rows, values=np.full(rows, -128), weights=weights)
+    assert program.answers[0][2][:2] == [rows * 128 * 128, rows * -128 * 127]
+    scales = np.full((1, lanes), 65535)
+    program.head(1, rows, values=np.full(rows, -127), weights=weights.T[None], scales=scales)
+    assert program.answers[1][2][1] == rows * 127 * 128 * 65535 >> 32
+    await program.run(bench)
+
+
+@cocotb.test(**LIMIT)
+async def head_ties_and_padding(dut):
+    """The lowest id wins a tie, rows of scale 0 never win, an all-zero head has no best row."""
+    bench = Bench(dut)
+    program = Program(bench.rng, engine())
+    lanes = engine().lanes
+    for case in range(6):
+        weights, scales = program.weights(3, lanes, 5), np.full((3, lanes), 65535)
+        values = np.full(5, -3)
+        if case == 0:
+            scales[:] = 0
+        if case == 1:       # all equal and negative: the first row with a scale
+            weights[:] = 7
+            scales[0, :9] = 0
+        if case == 2:       # the best row is padding
+            weights[1, 4] = -128
+            weights[2, 4] = -120
+            scales[1, 4] = 0
+        if case == 3:       # tie between tiles
+            weights[0, 15] = weights[2, 0] = weights[2, 1] = -128
+        if case == 4:       # all negative
+            weights[:] = np.abs(weights) // 2 + 1
+        program.head(3, 5, values=values, weights=weights, scales=scales)
+    await program.run(bench)
+
+
+@cocotb.test(**LIMIT)
+async def reset_forgets(dut):
+    """A reset in the middle of a command leaves nothing behind."""
+    bench = Bench(dut)
+    stale = Program(bench.rng, engine())
+    stale.matrix(0, 3, 20)
+    stale.head(2, 30)
+    commands = Source(bench, "commands", ChannelCommand)
+    items, beats = Source(bench, "items", Item), Source(bench, "beats", beat_layout(engine()))
+    dut.index.value = INDEX
+    await bench.reset()
+    commands.send(stale.commands)
+    items.send(stale.items)
+    beats.send(stale.beats)
+    await bench.step(bench.rng.choice([10, 40, 62, 75, 100, 120]))
+    bench.agents.clear()
+    for agent in (commands, items, beats):
+        agent.idle()
+    program = Program(bench.rng, engine())
+    program.matrix(0, 3, 0)
+    program.head(2, 30)
+    program.matrix(0, 3, 5)
+    await program.run(bench)

@@ -1,0 +1,26 @@
+"""hw.channel.lanes (with accumulator and head) against the integer model."""
+
+from dataclasses import replace
+
+import pytest
+from amaranth.hdl import Module
+from bench import BenchError, run_bench
+
+from symlight.hw.channel import lanes as module
+from symlight.hw.channel.accumulator import AccumulatorBank
+from symlight.hw.channel.lanes import LaneGroup
+from symlight.hw.config import card
+
+pytestmark = pytest.mark.timeout(120)
+
+SMALL = {"lanes": 16, "accumulators": 16}
+
+
+def run(config=SMALL, test_filter=None, seed=1, **parameters):
+    component = LaneGroup(engine=replace(card("sim2"), **config))
+    return run_bench(component, "cocotb_lanes", test_filter, parameters={"engine": config, **parameters}, seed=seed)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_lane_group(seed):
+    assert run(seed=seed) == 11

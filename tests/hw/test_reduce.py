@@ -1,0 +1,17 @@
+"""hw.vector.reduce."""
+
+import pytest
+from bench import run_bench
+from vector_bench import SideBySide
+
+from symlight.hw.vector.reduce import DrainReduce
+
+pytestmark = pytest.mark.timeout(120)
+LATENCY = {1: 1, 2: 1, 4: 1, 6: 2, 28: 3}
+
+
+def test_reduce():
+    components = {channels: DrainReduce(channels, 4) for channels in LATENCY}
+    assert {channels: component.LATENCY for channels, component in components.items()} == LATENCY
+    design = SideBySide(**{f"reduce{channels}": component for channels, component in components.items()})
+    assert run_bench(design, "cocotb_reduce", parameters={"channels": list(LATENCY)}) == 4

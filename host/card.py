@@ -1,7 +1,6 @@
 """One opened kernel with its buffers, through pyxrt's names alone.
 
-The same code runs on XRT's `pyxrt` (2.13 and newer) and on `sim.pyxrt_sim`; the module is handed in as `api`. Facts about
-versions that are not obvious: docs/kernel-interface.md.
+The same code runs on XRT's `pyxrt` (2.13 and newer) and on `sim.pyxrt_sim`; the module is handed in as `api`.
 """
 
 from collections.abc import Iterator
@@ -12,9 +11,9 @@ import numpy as np
 from symlight.hw.interface import KERNEL_NAME, Argument
 from symlight.model.errors import UserError
 
-PAGE = 4096         # XRT allocates whole pages
-ALIGNMENT = 64      # of a partial transfer: DMA engines move whole words of 64 bytes
-SCALAR_LIMIT = 1 << 31      # pyxrt casts scalars to a signed C int
+PAGE = 4096  # XRT allocates whole pages
+ALIGNMENT = 64  # of a partial transfer: DMA engines move whole words of 64 bytes
+SCALAR_LIMIT = 1 << 31  # pyxrt casts scalars to a signed C int
 
 
 @contextmanager
@@ -22,7 +21,7 @@ def xrt_errors(doing: str) -> Iterator[None]:
     """Turn what pyxrt throws into one sentence that says what was being done."""
     try:
         yield
-    except (RuntimeError, OSError, IndexError) as error:
+    except (RuntimeError, OSError, IndexError, MemoryError) as error:
         text = " ".join(str(error).split()) or type(error).__name__
         raise UserError(f"{doing} failed: {text}") from error
 
@@ -55,7 +54,7 @@ class Card:
     def _open(self, xclbin: str):
         api = self._api
         image = api.xclbin(xclbin)
-        if hasattr(api, "hw_context"):      # XRT 2.16 and newer; the old calls warn from 2.23 on
+        if hasattr(api, "hw_context"):  # XRT 2.16 and newer; the old calls warn from 2.23 on
             uuid = self._device.register_xclbin(image)
             modes = getattr(api.hw_context, "access_mode", api.hw_context)
             exclusive = getattr(modes, "exclusive", None)
@@ -65,7 +64,9 @@ class Card:
         uuid = self._device.load_xclbin(image)
         loaded = self._device.get_xclbin_uuid().to_string()
         if loaded != image.get_uuid().to_string():
-            raise UserError(f"the device holds xclbin {loaded}, not {xclbin}; reset it (`xbutil reset`) and try again")
+            raise UserError(
+                f"the device holds xclbin {loaded}, not {xclbin}; reset it (`xbutil reset`) and try again"
+            )
         return api.kernel(self._device, uuid, KERNEL_NAME, api.kernel.exclusive)
 
     def allocate(self, sizes: dict[str, int]) -> None:
@@ -81,7 +82,7 @@ class Card:
                 self._run.set_arg(index, self._buffers[name])
 
     def write(self, name: str, offset: int, data: np.ndarray) -> None:
-        """Copy `data` into a buffer of the device. The bytes around it, up to 64, keep what the host last saw there."""
+        """Copy `data` into a buffer of the device; up to 64 bytes around it become what the host last saw there."""
         raw = np.ascontiguousarray(data).view(np.uint8).reshape(-1)
         if not raw.size:
             return
@@ -118,7 +119,9 @@ class Card:
         if state == states.ERT_CMD_STATE_COMPLETED:
             return True
         if state in (states.ERT_CMD_STATE_ERROR, states.ERT_CMD_STATE_ABORT, states.ERT_CMD_STATE_NORESPONSE):
-            raise UserError(f"the kernel's run ended as {state.name}; reset the card (`xbutil reset`) and try again")
+            raise UserError(
+                f"the kernel's run ended as {state.name}; reset the card (`xbutil reset`) and try again"
+            )
         return False
 
     def close(self) -> None:

@@ -16,11 +16,16 @@ def stderr() -> Console:
 
 
 class ProgressView:
-    """A line a stage; nothing unless standard error is a terminal. Calling it is a `host.machine.Progress`."""
+    """A line a stage; nothing unless standard error is a terminal. It is itself a `host.machine.Progress`."""
 
     def __init__(self, console: Console):
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[count]}"),
-                   TimeElapsedColumn())
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[count]}"),
+            TimeElapsedColumn(),
+        )
         self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
         self._tasks: dict[str, TaskID] = {}
 
@@ -82,7 +87,9 @@ class TextOutput:
         Texts that end the turn; see `stopped`.
     """
 
-    def __init__(self, tokenizer: Tokenizer | None, context: Sequence[int], *, show: bool, stop: Sequence[str] = ()):
+    def __init__(
+        self, tokenizer: Tokenizer | None, context: Sequence[int], *, show: bool, stop: Sequence[str] = ()
+    ):
         self._stream = None if tokenizer is None else tokenizer.stream(context)
         self._show, self._stop = show, tuple(stop)
         self._parts: list[str] = []

@@ -1,7 +1,7 @@
 """The accelerator as a machine: upload, runs, mailbox and session state over an opened card.
 
-A run is: arguments and prompt out, start, short waits (each shows the tokens that have arrived), mailbox in. Nothing is
-waited for without a limit: the kernel's watchdog counts cycles, the host counts seconds.
+A run is: arguments and prompt out, start, short waits (each shows the tokens that have arrived), mailbox in.
+Nothing is waited for without a limit: the kernel's watchdog counts cycles, the host counts seconds.
 """
 
 import random
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from symlight.hw.image import build_images
-from symlight.hw.interface import NO_EOS, Command, Flag, Io, StopReason
+from symlight.hw.interface import NO_EOS, Command, Io, StopReason
 from symlight.hw.layout import Layout
 from symlight.model.errors import UserError
 from symlight.model.state import State
@@ -24,9 +24,9 @@ from .mailbox import Mailbox
 from .state_image import RingImage, check_fits, pack_state, state_bytes, unpack_state
 from .tokens import TokenArea
 
-CHUNK = 1 << 22         # bytes of an upload between two looks at progress and Ctrl-C
-POLL_MS = 20            # a longer wait would hold Python's lock that long
-SHORT_CYCLES = 50_000_000   # watchdog of everything but GENERATE
+CHUNK = 1 << 22  # bytes of an upload between two looks at progress and Ctrl-C
+POLL_MS = 20  # a longer wait would hold Python's lock that long
+SHORT_CYCLES = 5_000_000  # watchdog of everything but GENERATE
 
 
 class Accelerator:
@@ -44,8 +44,8 @@ class Accelerator:
         For messages.
     cycles_per_second : float
         The least that the device does: turns a watchdog in cycles into a time limit.
-    flags : Flag
-        Modes of a kernel that fixes none.
+    flags : int
+        `hw.interface.Flag`s: modes of a kernel that fixes none.
     watchdog : int | None
         Cycles of a run; None: four times what every beat of memory would take.
     time_limit : float | None
@@ -55,8 +55,18 @@ class Accelerator:
     """
 
     def __init__(
-        self, card: Card, layout: Layout, model: IntegerModel, *, build_id: int, name: str, cycles_per_second: float,
-        flags: Flag = Flag(0), watchdog: int | None = None, time_limit: float | None = None, grace_ms: int = 0,
+        self,
+        card: Card,
+        layout: Layout,
+        model: IntegerModel,
+        *,
+        build_id: int,
+        name: str,
+        cycles_per_second: float,
+        flags: int = 0,
+        watchdog: int | None = None,
+        time_limit: float | None = None,
+        grace_ms: int = 0,
         progress: Progress = silent,
     ):
         self.name, self.shape, self.clock_mhz = name, model.shape, layout.engine.clock_mhz
@@ -66,8 +76,8 @@ class Accelerator:
         self._ring = RingImage(layout)
         self._tokens = TokenArea(card)
         self._position, self._pending = 0, None
-        self._lost: str | None = None       # why the session is gone; reset() brings a new one
-        self._dead: str | None = None       # why the kernel cannot be used any more
+        self._lost: str | None = None  # why the session is gone; reset() brings a new one
+        self._dead: str | None = None  # why the kernel cannot be used any more
         # Not 1: a mailbox that an earlier process left on the card must not look like ours.
         self._run_id = random.SystemRandom().randrange(1, SCALAR_LIMIT // 2)
         self._upload(model, progress)
@@ -81,17 +91,19 @@ class Accelerator:
     def pending(self) -> int | None:
         return self._pending
 
-    # ---- opening -----------------------------------------------------------------------------------------------
+    # ---- opening ----
 
     def _upload(self, model: IntegerModel, progress: Progress) -> None:
         images = build_images(self._layout, model)
         names = [f"hbm{k:02d}" for k in range(len(images))]
-        self._card.allocate({"io": Io.SIZE} | {name: image.size for name, image in zip(names, images, strict=True)})
+        self._card.allocate(
+            {"io": Io.SIZE} | {name: image.size for name, image in zip(names, images, strict=True)}
+        )
         total = sum(image.size for image in images)
         done = 0
         for name, image in zip(names, images, strict=True):
             for offset in range(0, image.size, CHUNK):
-                piece = image[offset:offset + CHUNK]
+                piece = image[offset : offset + CHUNK]
                 self._card.write(name, offset, piece)
                 done += piece.size
                 progress("upload", done, total)
@@ -100,11 +112,12 @@ class Accelerator:
         mailbox = self._execute(Command.LOAD, watchdog=SHORT_CYCLES)
         if mailbox.build_id != self._build_id:
             raise UserError(
-                f"the kernel on {self.name} is build {mailbox.build_id:032x}, its manifest says {self._build_id:032x}; "
+                f"the kernel on {self.name} is build {mailbox.build_id:032x}, "
+                f"its manifest says {self._build_id:032x}; "
                 "use the manifest that belongs to the xclbin"
             )
 
-    # ---- sessions ----------------------------------------------------------------------------------------------
+    # ---- sessions ----
 
     def reset(self) -> None:
         """Start a new session. After a fault the model is loaded again first."""
@@ -114,7 +127,9 @@ class Accelerator:
             self._lost = None
             self._load()
 
-    def run(self, prompt: Sequence[int], n_new: int, eos: int | None, on_token: OnToken | None = None) -> RunResult:
+    def run(
+        self, prompt: Sequence[int], n_new: int, eos: int | None, on_token: OnToken | None = None
+    ) -> RunResult:
         """One run; refused before anything changes when it cannot be done."""
         self._check_session()
         check_input(self, prompt, n_new)
@@ -125,15 +140,22 @@ class Accelerator:
         watchdog = self._watchdog or self._default_watchdog(inputs + n_new)
         poll = None if on_token is None else lambda: self._tokens.stream(on_token)
         mailbox = self._execute(
-            Command.GENERATE, watchdog=watchdog, poll=poll, n_prompt=len(ids), n_new=n_new,
+            Command.GENERATE,
+            watchdog=watchdog,
+            poll=poll,
+            n_prompt=len(ids),
+            n_new=n_new,
             eos=NO_EOS if eos is None else eos,
         )
         tokens = self._tokens.finish(mailbox.n_tokens, on_token)
         prompt_passes = min(mailbox.passes, inputs)
         return RunResult(
-            tokens=tokens, stop_reason="eos" if mailbox.stop_reason == StopReason.EOS else "length",
-            prompt_passes=prompt_passes, decode_passes=mailbox.passes - prompt_passes,
-            active=mailbox.active(self.shape), cycles=mailbox.cycles(),
+            tokens=tokens,
+            stop_reason="eos" if mailbox.stop_reason == StopReason.EOS else "length",
+            prompt_passes=prompt_passes,
+            decode_passes=mailbox.passes - prompt_passes,
+            active=mailbox.active(self.shape),
+            cycles=mailbox.cycles(),
             bytes_read=mailbox.bytes_read(self._layout.engine.beat_bytes),
         )
 
@@ -160,7 +182,9 @@ class Accelerator:
         if self._lost is not None:
             self.reset()
         for layer, channel, offset, _ in self._ring.pieces(state.populated):
-            self._card.write(f"hbm{channel:02d}", offset, self._ring.pack(state, layer, channel, state.populated))
+            self._card.write(
+                f"hbm{channel:02d}", offset, self._ring.pack(state, layer, channel, state.populated)
+            )
         self._card.write("io", Io.STATE, pack_state(self._layout, state))
         words = (state.position, state.pending or 0, state.pending is not None)
         self._card.write("io", Io.PROMPT, np.array(words, "<u4"))
@@ -170,13 +194,15 @@ class Accelerator:
         self._card.close()
         self._dead = self._dead or "the device is closed"
 
-    # ---- one run -----------------------------------------------------------------------------------------------
+    # ---- one run ----
 
     def _check_session(self) -> None:
         if self._lost is not None:
             raise UserError(f"the session is gone ({self._lost}); reset it and start again")
 
-    def _execute(self, command: Command, *, watchdog: int, poll: Callable[[], None] | None = None, **scalars) -> Mailbox:
+    def _execute(
+        self, command: Command, *, watchdog: int, poll: Callable[[], None] | None = None, **scalars
+    ) -> Mailbox:
         """Start `command`, wait, and return its mailbox; every failure is a `UserError`."""
         if self._dead is not None:
             raise UserError(f"{self.name} cannot be used any more: {self._dead}")
@@ -193,7 +219,7 @@ class Accelerator:
         except UserError as error:
             self._dead = self._dead or str(error)
             raise
-        except BaseException:       # Ctrl-C, or a callback that failed
+        except BaseException:  # Ctrl-C, or a callback that failed
             self._lost = "a run was interrupted"
             self._let_finish()
             raise
@@ -213,13 +239,13 @@ class Accelerator:
                 poll()
             if time.monotonic() > deadline:
                 raise UserError(
-                    f"the run did not end within {limit:.3g} s, and a started kernel cannot be stopped from the host; "
-                    "reset the card (`xbutil reset`; a simulated one just starts again) and give a larger --time-limit "
-                    "if the run was only slow"
+                    f"the run did not end within {limit:.3g} s, and a started kernel cannot be stopped from the "
+                    "host; reset the card (`xbutil reset`; a simulated one just starts again) and give a larger "
+                    "--time-limit if the run was only slow"
                 )
 
     def _let_finish(self) -> None:
-        """After Ctrl-C: wait a little for the kernel, which cannot be aborted; the card is unusable if it goes on."""
+        """After Ctrl-C: wait a little for the kernel, which cannot be aborted; if it goes on, the card is unusable."""
         deadline = time.monotonic() + self._grace_ms / 1000
         while time.monotonic() < deadline:
             if self._card.wait(POLL_MS):

@@ -1,6 +1,6 @@
 """What a session needs from whatever runs the model: the card, the simulated card or the integer reference.
 
-`Machine` is the seam of the host: `host.driver.Accelerator` and `host.reference.ReferenceMachine` have these members.
+`Machine` is the seam of the host: `host.driver.Accelerator` and `host.reference.ReferenceMachine` have its members.
 `RunResult` is what one run gives back.
 """
 
@@ -17,7 +17,7 @@ from symlight.model.reference import SITES
 from symlight.model.state import State
 
 OnToken = Callable[[int], None]
-Progress = Callable[[str, int, int], None]     # stage, done, total (0: unknown)
+Progress = Callable[[str, int, int], None]  # stage, done, total (0: unknown)
 
 
 def silent(stage: str, done: int, total: int) -> None:
@@ -26,7 +26,7 @@ def silent(stage: str, done: int, total: int) -> None:
 
 @dataclass(frozen=True)
 class Cycles:
-    """Kernel cycles of a run. `phases` maps a phase to (stream, hand-over) cycles; `total` includes start and mailbox."""
+    """Kernel cycles of a run; `total` includes start and mailbox. `phases`: name -> (stream, hand-over) cycles."""
 
     total: int
     prompt: int
@@ -35,9 +35,12 @@ class Cycles:
 
     def __add__(self, other: "Cycles") -> "Cycles":
         phases = {
-            name: tuple(a + b for a, b in zip(pair, other.phases[name], strict=True)) for name, pair in self.phases.items()
+            name: tuple(a + b for a, b in zip(pair, other.phases[name], strict=True))
+            for name, pair in self.phases.items()
         }
-        return Cycles(self.total + other.total, self.prompt + other.prompt, self.decode + other.decode, phases)
+        return Cycles(
+            self.total + other.total, self.prompt + other.prompt, self.decode + other.decode, phases
+        )
 
     def to_json(self) -> dict:
         phases = {name: {"stream": stream, "hand_over": gap} for name, (stream, gap) in self.phases.items()}
@@ -49,10 +52,10 @@ class RunResult:
     """One run, or several of one turn added up. `cycles` and `bytes_read` are None where nothing is timed."""
 
     tokens: list[int] = field(default_factory=list)
-    stop_reason: str = "length"     # length, eos or stop
-    prompt_passes: int = 0          # passes over the prompt or a token that was pending
-    decode_passes: int = 0          # passes over a token generated in this turn
-    active: np.ndarray              # [layers, 4] nonzero inputs by SITES, summed over the passes
+    stop_reason: str = "length"  # length, eos or stop
+    prompt_passes: int = 0  # passes over the prompt or a token that was pending
+    decode_passes: int = 0  # passes over a token generated in this turn
+    active: np.ndarray  # [layers, 4] nonzero inputs by SITES, summed over the passes
     cycles: Cycles | None = None
     bytes_read: dict[str, int] | None = None
 
@@ -61,7 +64,7 @@ class RunResult:
         return self.prompt_passes + self.decode_passes
 
     def as_decode(self) -> "RunResult":
-        """The same run when its input was the turn's own newest token, which the device counts as a pending one."""
+        """The same run when its input was the turn's own newest token, which devices count as a pending one."""
         cycles = self.cycles
         if cycles is not None:
             cycles = replace(cycles, prompt=0, decode=cycles.prompt + cycles.decode)
@@ -79,9 +82,13 @@ class RunResult:
         if self.bytes_read is not None and other.bytes_read is not None:
             bytes_read = {name: count + other.bytes_read[name] for name, count in self.bytes_read.items()}
         return RunResult(
-            tokens=self.tokens + other.tokens, stop_reason=other.stop_reason, active=self.active + other.active,
+            tokens=self.tokens + other.tokens,
+            stop_reason=other.stop_reason,
+            active=self.active + other.active,
             prompt_passes=self.prompt_passes + other.prompt_passes,
-            decode_passes=self.decode_passes + other.decode_passes, cycles=cycles, bytes_read=bytes_read,
+            decode_passes=self.decode_passes + other.decode_passes,
+            cycles=cycles,
+            bytes_read=bytes_read,
         )
 
     def density(self, shape: ModelShape) -> np.ndarray | None:
@@ -119,7 +126,9 @@ class Machine(Protocol):
     def reset(self) -> None:
         """Start a new session; also the way out after a fault."""
 
-    def run(self, prompt: Sequence[int], n_new: int, eos: int | None, on_token: OnToken | None = None) -> RunResult:
+    def run(
+        self, prompt: Sequence[int], n_new: int, eos: int | None, on_token: OnToken | None = None
+    ) -> RunResult:
         """One run with the semantics of docs/arithmetic.md section 7."""
 
     def read_state(self) -> State: ...
@@ -136,13 +145,22 @@ def check_input(machine: Machine, prompt: Sequence[int], n_new: int) -> None:
         raise UserError("nothing to run: the prompt is empty and no token is pending; give a prompt")
     if n_new < 0:
         raise UserError(f"the number of new tokens is {n_new}; it must not be negative")
-    for what, count, limit in (("prompt", len(prompt), Io.MAX_PROMPT), ("number of new tokens", n_new, Io.MAX_NEW)):
+    for what, count, limit in (
+        ("prompt", len(prompt), Io.MAX_PROMPT),
+        ("number of new tokens", n_new, Io.MAX_NEW),
+    ):
         if count > limit:
-            raise UserError(f"the {what} is {count} tokens, one run takes at most {limit}; split it into several turns")
+            raise UserError(
+                f"the {what} is {count} tokens, one run takes at most {limit}; split it into several turns"
+            )
     for token in prompt:
         if not 0 <= token < machine.shape.vocab:
-            raise UserError(f"token {token} is outside the vocabulary 0..{machine.shape.vocab - 1} of the model")
+            raise UserError(
+                f"token {token} is outside the vocabulary 0..{machine.shape.vocab - 1} of the model"
+            )
     # the newest token stays pending, so the worst case ingests one token less than there are
     last = machine.position + inputs + n_new - 2
     if last >= MAX_POSITION:
-        raise UserError(f"the run needs position {last}, a session has {MAX_POSITION} positions; start a new session")
+        raise UserError(
+            f"the run needs position {last}, a session has {MAX_POSITION} positions; start a new session"
+        )

@@ -18,7 +18,10 @@ def find_package(name: str) -> Path:
     if path.name == name and shipped.is_dir():
         return shipped
     known = sorted(p.name for p in SHIPPED.iterdir() if p.is_dir()) if SHIPPED.is_dir() else []
-    raise UserError(f"no model package is at {name!r}; give the path of one, or a shipped name ({', '.join(known) or 'none'})")
+    raise UserError(
+        f"no model package is at {name!r}; give the path of one, or a shipped name "
+        f"({', '.join(known) or 'there is none'})"
+    )
 
 
 def open_package(name: str) -> Package:

@@ -35,7 +35,9 @@ class ReferenceMachine:
         self._reference.reset()
         self._lost = False
 
-    def run(self, prompt: Sequence[int], n_new: int, eos: int | None, on_token: OnToken | None = None) -> RunResult:
+    def run(
+        self, prompt: Sequence[int], n_new: int, eos: int | None, on_token: OnToken | None = None
+    ) -> RunResult:
         if self._lost:
             raise UserError("the session was interrupted in the middle of a run; reset it and start again")
         check_input(self, prompt, n_new)
@@ -51,11 +53,14 @@ class ReferenceMachine:
         try:
             run = self._reference.generate(prompt, n_new, eos, on_token=on_token, on_pass=on_pass)
         except KeyboardInterrupt:
-            self._lost = True       # a pass may be half done
+            self._lost = True  # a pass may be half done
             raise
         prompt_passes = min(passes, inputs)
         return RunResult(
-            tokens=run.tokens, stop_reason=run.stop_reason, active=active, prompt_passes=prompt_passes,
+            tokens=run.tokens,
+            stop_reason=run.stop_reason,
+            active=active,
+            prompt_passes=prompt_passes,
             decode_passes=passes - prompt_passes,
         )
 

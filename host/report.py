@@ -10,7 +10,7 @@ from .session import Turn
 
 
 def turn_json(turn: Turn, machine: Machine, text: str | None) -> dict:
-    """The object of `--json`. `text` is None without a tokenizer; what the device does not measure is None."""
+    """The object of `--json`. `text` is None without a tokenizer, and so is what the device does not measure."""
     result = turn.result
     density = result.density(machine.shape)
     return {
@@ -21,10 +21,12 @@ def turn_json(turn: Turn, machine: Machine, text: str | None) -> dict:
         "stop_reason": result.stop_reason,
         "cycles": None if result.cycles is None else result.cycles.to_json(),
         "bytes_read": result.bytes_read,
-        "density": None if density is None else dict(zip(SITES, density.mean(axis=0).round(6).tolist(), strict=True)),
-        "density_by_layer": None if density is None else [
-            dict(zip(SITES, row, strict=True)) for row in density.round(6).tolist()
-        ],
+        "density": None
+        if density is None
+        else dict(zip(SITES, density.mean(axis=0).round(6).tolist(), strict=True)),
+        "density_by_layer": None
+        if density is None
+        else [dict(zip(SITES, row, strict=True)) for row in density.round(6).tolist()],
         "passes": result.passes,
         "tokens_per_second": tokens_per_second(turn, machine),
         "verified": turn.verified,
@@ -36,8 +38,10 @@ def tokens_per_second(turn: Turn, machine: Machine) -> float | None:
     result, cycles = turn.result, turn.result.cycles
     if cycles is None or machine.clock_mhz is None:
         return None
-    count, spent = (result.decode_passes, cycles.decode) if result.decode_passes else (len(result.tokens), cycles.total)
-    return round(count * machine.clock_mhz * 1e6 / spent, 2) if spent else None
+    count, spent = (
+        (result.decode_passes, cycles.decode) if result.decode_passes else (len(result.tokens), cycles.total)
+    )
+    return round(count * machine.clock_mhz * 1e6 / spent, 2) if count and spent else None
 
 
 def print_summary(console: Console, turn: Turn, machine: Machine) -> None:
@@ -69,7 +73,9 @@ def print_stats(console: Console, turn: Turn, machine: Machine) -> None:
             table.add_row(name, f"{stream:,}", f"{gap:,}", f"{(stream + gap) / passes:,.1f}")
         cycles = result.cycles
         table.add_row("outside the passes", "", "", f"{(cycles.total - counted) / passes:,.1f}")
-        table.add_row("total", f"prompt {cycles.prompt:,}", f"decode {cycles.decode:,}", f"{cycles.total / passes:,.1f}")
+        table.add_row(
+            "total", f"prompt {cycles.prompt:,}", f"decode {cycles.decode:,}", f"{cycles.total / passes:,.1f}"
+        )
         _print(console, table, 1)
     if result.bytes_read is not None:
         table = Table("operation", "bytes", "bytes a pass", title="read from memory")

@@ -16,7 +16,10 @@ ShouldStop = Callable[[], bool]
 
 @dataclass(frozen=True)
 class Turn:
-    """One prompt and what came of it. `verified` is None when nothing was compared."""
+    """One prompt and what came of it.
+
+    `verified` is None when nothing was compared; `wall_seconds` is the machine's share, without the comparison.
+    """
 
     prompt: list[int]
     result: RunResult
@@ -39,26 +42,31 @@ class Session:
 
     def __init__(self, machine: Machine, *, eos: int | None = None, verifier: Verifier | None = None):
         self.machine, self.eos, self._verifier = machine, eos, verifier
+        self._seconds = 0.0     # the machine's share of the current turn
 
     def turn(
-        self, prompt: Sequence[int], n_new: int, *, interactive: bool = False, on_token: OnToken | None = None,
+        self,
+        prompt: Sequence[int],
+        n_new: int,
+        *,
+        interactive: bool = False,
+        on_token: OnToken | None = None,
         should_stop: ShouldStop | None = None,
     ) -> Turn:
         """Ingest what is pending and `prompt`, generate up to `n_new` tokens.
 
-        In one run, or `interactive`ly with one token a run: then `should_stop` is asked after every token, and a turn it
-        ends has the stop reason "stop". Tokens and state are the same either way.
+        In one run, or `interactive`ly with one token a run: then `should_stop` is asked after every token, and a turn
+        that it ends has the stop reason "stop". Tokens and state are the same either way.
         """
-        started = time.monotonic()
+        self._seconds = 0.0
         prompt = [int(token) for token in prompt]
         if interactive and n_new > 1:
             result = self._one_by_one(prompt, n_new, on_token, should_stop)
         else:
             result = self._run(prompt, n_new, on_token)
-        seconds = time.monotonic() - started
         if self._verifier is not None:
             self._verifier.check_state(self.machine)
-        return Turn(prompt, result, None if self._verifier is None else True, seconds)
+        return Turn(prompt, result, None if self._verifier is None else True, self._seconds)
 
     def _one_by_one(self, prompt, n_new, on_token, should_stop) -> RunResult:
         result = self._run(prompt, 1, on_token)
@@ -69,7 +77,9 @@ class Session:
         return result
 
     def _run(self, prompt: list[int], n_new: int, on_token: OnToken | None) -> RunResult:
+        started = time.monotonic()
         result = self.machine.run(prompt, n_new, self.eos, on_token)
+        self._seconds += time.monotonic() - started
         if self._verifier is not None:
             self._verifier.check_run(self.machine, prompt, n_new, self.eos, result)
         return result

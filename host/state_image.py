@@ -1,4 +1,4 @@
-"""A session's state as the device holds it: the state region of the io buffer, and the KV ring in every channel.
+"""A session's state as the device holds it: the io buffer's state region, and the KV ring in every channel.
 
 Pure array work, no device. Words and places: docs/architecture.md "Words", hw.layout.Layout, hw.interface.Io.
 """
@@ -26,15 +26,15 @@ def pack_state(layout: Layout, state: State) -> np.ndarray:
     """Membrane and decay state as int16 words; padding is zero."""
     raw = np.zeros(_elements(layout), "<i2")
     membrane, decay = _views(layout, raw)
-    membrane[:layout.shape.width] = state.membrane
+    membrane[: layout.shape.width] = state.membrane
     decay[:, head_space(layout)] = state.decay
     return raw
 
 
 def unpack_state(layout: Layout, raw: np.ndarray, state: State) -> None:
-    """Fill membrane and decay state of `state` from the words of `pack_state`; padding must be zero."""
+    """Fill membrane and decay state of `state` from the words of `pack_state`."""
     membrane, decay = _views(layout, raw)
-    state.membrane[:] = membrane[:layout.shape.width]
+    state.membrane[:] = membrane[: layout.shape.width]
     state.decay[:] = decay[:, head_space(layout)]
 
 
@@ -46,8 +46,8 @@ def _views(layout: Layout, raw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 class RingImage:
     """Where the ring of a layer lies in each channel, and how to move it.
 
-    Channel k holds group k // columns and column k % columns; slot s belongs to group s mod groups. A slot is K of the
-    column's heads, then V, each head padded to whole beats.
+    Channel k holds group k // columns and column k % columns; slot s belongs to group s mod groups. A slot is K of
+    the column's heads, then V, each head padded to whole beats.
     """
 
     def __init__(self, layout: Layout):
@@ -63,7 +63,9 @@ class RingImage:
     def bytes(self, channel: int, populated: int) -> int:
         """Bytes of the populated slots of one layer in `channel`."""
         group = channel // self._plan.columns
-        return len(range(group, populated, self._groups)) * self._plan.slot_beats * self.layout.engine.beat_bytes
+        return (
+            len(range(group, populated, self._groups)) * self._plan.slot_beats * self.layout.engine.beat_bytes
+        )
 
     def offset(self, layer: int) -> int:
         """Byte offset of a layer's ring in every channel's buffer."""
@@ -83,7 +85,7 @@ class RingImage:
         width = self.layout.shape.head_width
         for half, ring in enumerate((state.ring_k, state.ring_v)):
             by_head = ring[layer].reshape(self.layout.shape.slots, self.layout.shape.heads, width)
-            cut[:, half, :len(heads), :width] = by_head[slots][:, heads]
+            cut[:, half, : len(heads), :width] = by_head[slots][:, heads]
         return cut.reshape(-1).view(np.uint8)
 
     def unpack(self, raw: np.ndarray, state: State, layer: int, channel: int, populated: int) -> None:
@@ -93,7 +95,7 @@ class RingImage:
         width = self.layout.shape.head_width
         for half, ring in enumerate((state.ring_k, state.ring_v)):
             by_head = ring[layer].reshape(self.layout.shape.slots, self.layout.shape.heads, width)
-            by_head[np.ix_(slots, heads)] = cut[:, half, :len(heads), :width]
+            by_head[np.ix_(slots, heads)] = cut[:, half, : len(heads), :width]
 
     def _place(self, channel: int, populated: int) -> tuple[np.ndarray, np.ndarray]:
         """Slots and heads of a channel."""
@@ -110,4 +112,6 @@ class RingImage:
 def check_fits(layout: Layout, state: State) -> None:
     """A `UserError` unless the state belongs to a model of the layout's shape."""
     if state.shape != layout.shape:
-        raise UserError("the session state belongs to a model of another shape; load the package it was saved with")
+        raise UserError(
+            "the session state belongs to a model of another shape; load the package it was saved with"
+        )

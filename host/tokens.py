@@ -7,8 +7,8 @@ from symlight.hw.interface import Io
 from .card import Card
 from .machine import OnToken
 
-_WINDOW = 1024          # tokens read at once while the kernel runs
-_EMPTY = 0xFFFFFFFF     # no token; the host puts it wherever the run may write one
+_WINDOW = 1024  # tokens read at once while the kernel runs
+_EMPTY = 0xFFFFFFFF  # no token; the host puts it wherever the run may write one
 
 
 class TokenArea:
@@ -29,16 +29,16 @@ class TokenArea:
         done = len(self._shown)
         words = self._read(done, min(_WINDOW, self._size - done))
         written = np.flatnonzero(words == _EMPTY)
-        words = words[:written[0]] if len(written) else words
-        # The kernel writes whole beats, so zeros at the end may be tokens to come: they wait for the next look.
+        words = words[: written[0]] if len(written) else words
+        # The kernel writes whole beats: zeros at the end may be tokens to come, and wait for the next look.
         real = np.flatnonzero(words)
-        self._hand_on(words[:real[-1] + 1] if len(real) else words[:0], on_token)
+        self._hand_on(words[: real[-1] + 1] if len(real) else words[:0], on_token)
 
     def finish(self, count: int, on_token: OnToken | None) -> list[int]:
         """All tokens of the finished run; the rest goes to `on_token`."""
         tokens = [int(token) for token in self._read(0, count)]
         if on_token is not None:
-            for token in tokens[len(self._shown):]:
+            for token in tokens[len(self._shown) :]:
                 on_token(token)
         return tokens
 

@@ -1,7 +1,7 @@
 """The integer reference beside a device: compare every run, and find where they part.
 
-What is visible of a pass from outside: the tokens, the nonzero counts of the event sites, and the session state. In the
-order of the dataflow they narrow a difference down to an operation of a layer.
+What is visible of a pass from outside: the tokens, the nonzero counts of the event sites, and the session state. In
+the order of the dataflow they narrow a difference down to an operation of a layer.
 """
 
 from collections.abc import Sequence
@@ -54,8 +54,8 @@ class Verifier:
         if what is None and not np.array_equal(result.active, expected.active):
             layer, site = (int(i) for i in np.argwhere(result.active != expected.active)[0])
             what = (
-                f"the event counts differ: layer {layer}, {SITES[site]}: the device says {result.active[layer, site]}, "
-                f"the reference {expected.active[layer, site]}"
+                f"the event counts differ: layer {layer}, {SITES[site]}: the device says "
+                f"{result.active[layer, site]}, the reference {expected.active[layer, site]}"
             )
         if what is not None:
             raise VerificationError(f"{what}; {self._locate(machine, before, [*prompt, *expected.tokens])}")
@@ -71,7 +71,7 @@ class Verifier:
             return locate(machine, self._model, before, tokens)
         except VerificationError:
             raise
-        except UserError as error:      # the difference itself must not get lost
+        except UserError as error:  # the difference itself must not get lost
             return f"and the place was not found, because {error}"
 
 
@@ -106,8 +106,10 @@ def locate(machine: Machine, model: IntegerModel, before: State, tokens: Sequenc
     )
 
 
-def pass_difference(active: np.ndarray, expected_active: np.ndarray, state: State, expected: State) -> str | None:
-    """The first visible difference of one pass in the order of the dataflow, and the operation it points at."""
+def pass_difference(
+    active: np.ndarray, expected_active: np.ndarray, state: State, expected: State
+) -> str | None:
+    """The first visible difference of a pass in the order of the dataflow, and the operation it points at."""
     if (state.position, state.pending) != (expected.position, expected.pending):
         return state_difference(state, expected)
     if not np.array_equal(state.membrane, expected.membrane):
@@ -123,10 +125,12 @@ def pass_difference(active: np.ndarray, expected_active: np.ndarray, state: Stat
         here = f"layer {layer}, operation"
         source = f"layer {layer - 1}, operation down" if layer else "operation embed"
         found = (
-            count(layer, "qkv", source) or count(layer, "decay", source)
+            count(layer, "qkv", source)
+            or count(layer, "decay", source)
             or _ring(state, expected, layer, f"{here} qkv")
             or _array(f"{here} decay", "decay state", state.decay[layer], expected.decay[layer])
-            or count(layer, "up", f"{here} attention or out") or count(layer, "down", f"{here} up")
+            or count(layer, "up", f"{here} attention or out")
+            or count(layer, "down", f"{here} up")
         )
         if found:
             return found
@@ -135,13 +139,13 @@ def pass_difference(active: np.ndarray, expected_active: np.ndarray, state: Stat
 
 def _ring(state: State, expected: State, layer: int, operation: str) -> str | None:
     for name, ours, theirs in (("k", state.ring_k, expected.ring_k), ("v", state.ring_v, expected.ring_v)):
-        different = np.argwhere(ours[layer, :expected.populated] != theirs[layer, :expected.populated])
+        different = np.argwhere(ours[layer, : expected.populated] != theirs[layer, : expected.populated])
         if len(different):
             slot, element = (int(i) for i in different[0])
             head = element // expected.shape.head_width
             return (
-                f"{operation}: ring {name}, slot {slot}, head {head}, element {element % expected.shape.head_width}: "
-                f"{ours[layer, slot, element]} instead of {theirs[layer, slot, element]}"
+                f"{operation}: ring {name}, slot {slot}, head {head}, element "
+                f"{element % expected.shape.head_width}: {ours[layer, slot, element]} instead of {theirs[layer, slot, element]}"
             )
     return None
 

@@ -42,7 +42,7 @@ class _RegisterPort(wiring.Component):
     write, write_word, write_data, write_strobe : Out
         In a cycle with `write`: register `write_word` takes those bytes of `write_data` that `write_strobe` names.
     read, read_word : Out
-        In a cycle with `read`: the register file captures register `read_word` into `read_data`, and holds it until the next `read`.
+        In a cycle with `read`: the register file captures register `read_word` into `read_data`, which holds until the next.
     read_data : In
     """
 
@@ -93,8 +93,8 @@ class Control(wiring.Component):
     Address and data of a write come in any order. Unmapped offsets read as 0 and ignore writes; every response is
     OKAY. ap_start is ignored while a run is on, and `done` while none is.
 
-    Throughput: one write and one read each two cycles. Back-pressure: one more address and data word are held while a response waits.
-    All outputs come from registers (the readys through an inverter).
+    Throughput: one write and one read each two cycles. Back-pressure: one more address and data word are held while a
+    response waits. All outputs come from registers (the readys through an inverter).
 
     Parameters
     ----------

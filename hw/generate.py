@@ -1,7 +1,7 @@
 """Verilog of a kernel, and the manifest that says what it is.
 
-`generate(engine, out)` writes `symlight.v` (everything but the channels), `symlight_channel.v` (one channel) and
-`manifest.json`. Generation is deterministic: the same sources and engine give the same bytes.
+`generate(engine, out)` writes `symlight.v` (everything but the channels), `symlight_channel.v` (one channel),
+`symlight_identity.v` (the build id) and `manifest.json`. Generation is deterministic: the same sources and engine give the same bytes.
 """
 
 import hashlib
@@ -20,10 +20,16 @@ import symlight
 from .channel.channel import Channel
 from .config import Engine
 from .interface import KERNEL_NAME
-from .top import CHANNEL_MODULE, Kernel
+from .top import CHANNEL_MODULE, IDENTITY_MODULE, Kernel
 
-FORMAT = 1
+FORMAT_VERSION = 1
 RESET_REGISTERS = 3     # the reset is pipelined inside the kernel, as its fan-out is the whole card
+
+
+_IDENTITY = """module {module}(output [127:0] build_id);
+  assign build_id = 128'h{build_id:032x};
+endmodule
+"""
 
 
 class _Shell(Elaboratable):
@@ -73,9 +79,9 @@ def channel_verilog(engine: Engine) -> str:
     )
 
 
-def kernel_verilog(engine: Engine, build_id: int) -> str:
-    """Module `symlight` without the channels."""
-    shell = _Shell(Kernel(engine, build_id=build_id))
+def kernel_verilog(engine: Engine) -> str:
+    """Module `symlight` without the channels and without its identity."""
+    shell = _Shell(Kernel(engine))
     return _clean(verilog.convert(
         shell, name=KERNEL_NAME, ports=shell.ports(), emit_src=False, strip_internal_attrs=True,
     ))
@@ -85,25 +91,26 @@ def generate(engine: Engine, out: Path, *, card: str = "", build: str = "",
              progress: Callable[[str], None] | None = None) -> dict:
     """Write Verilog and manifest of `engine` into folder `out`, and return the manifest.
 
-    The build id is the hash of both files' text with id 0, of the engine and of the generator's version; it is
-    then a constant in the kernel. `progress` is called with the name of each step.
+    The build id is the hash of the two files' text, of the engine and of the generator's version; it is the constant of a module
+    of its own. `progress` is called with the name of each step.
     """
     say = progress or (lambda step: None)
     say("channel")
     files = {f"{CHANNEL_MODULE}.v": channel_verilog(engine)}
     say("kernel")
-    blank = kernel_verilog(engine, 0)
+    files[f"{KERNEL_NAME}.v"] = kernel_verilog(engine)
     digest = hashlib.sha256()
-    for text in (files[f"{CHANNEL_MODULE}.v"], blank, json.dumps(engine.to_json(), sort_keys=True), symlight.__version__):
+    for text in (*files.values(), json.dumps(engine.to_json(), sort_keys=True), symlight.__version__):
         digest.update(text.encode() + b"\0")
     build_id = int.from_bytes(digest.digest()[:16], "little")
-    say("identity")
-    files[f"{KERNEL_NAME}.v"] = kernel_verilog(engine, build_id)
+    files[f"{IDENTITY_MODULE}.v"] = _IDENTITY.format(module=IDENTITY_MODULE, build_id=build_id)
     manifest = {
-        "format": FORMAT, "kernel": KERNEL_NAME, "version": symlight.__version__, "card": card, "build": build,
+        "format_version": FORMAT_VERSION, "kernel": KERNEL_NAME, "version": symlight.__version__, "card": card, "build": build,
         "build_id": f"{build_id:032x}", "engine": engine.to_json(), "clock_mhz": engine.clock_mhz,
-        "sources": sorted(files),
-        "sha256": {name: hashlib.sha256(text.encode()).hexdigest() for name, text in sorted(files.items())},
+        "files": {
+            name: {"sha256": hashlib.sha256(text.encode()).hexdigest(), "bytes": len(text.encode())}
+            for name, text in sorted(files.items())
+        },
     }
     files["manifest.json"] = json.dumps(manifest, indent=2, sort_keys=True) + "\n"
     out.mkdir(parents=True, exist_ok=True)

@@ -5,12 +5,12 @@ from amaranth.lib import wiring
 
 
 class ModuleInstance(wiring.Component):
-    """Stands for `component` in a design; its hardware is module `name`, converted separately.
+    """Stands for a component in a design; its hardware is module `name`, converted separately.
 
     Parameters
     ----------
-    component : wiring.Component
-        Gives the ports. It is not elaborated here.
+    signature : wiring.Signature
+        Its ports.
     name : str
         Module name in the Verilog of the component (`hw.generate` converts it under this name).
     reset : Value or None
@@ -18,12 +18,12 @@ class ModuleInstance(wiring.Component):
 
     Members
     -------
-    As the component's.
+    As the signature's.
     """
 
-    def __init__(self, component: wiring.Component, name: str, *, reset=None):
+    def __init__(self, signature: wiring.Signature, name: str, *, reset=None):
         self._name, self._reset = name, reset
-        super().__init__(component.signature)
+        super().__init__(signature)
 
     def elaborate(self, platform):
         m = Module()

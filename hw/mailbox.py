@@ -1,6 +1,6 @@
 """What the kernel writes into the io buffer for the host: the tokens of a run, and the mailbox at its end."""
 
-from amaranth.hdl import Array, Cat, Const, Module, Signal
+from amaranth.hdl import Array, Cat, Const, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -95,13 +95,14 @@ class Mailbox(wiring.Component):
     Parameters
     ----------
     engine : Engine
-    build_id : int
+    build_id : int or Value
         128 bits that name the build, words 12 to 15 of the mailbox.
 
     Attributes
     ----------
     SETTLE : int
-        Cycles after a write has been handed over until `writes_quiet` counts: it passes a few registers before it is seen as pending.
+        Cycles after a write has been handed over until `writes_quiet` counts: the write passes a few registers before it is
+        seen as pending.
 
     Members
     -------
@@ -120,10 +121,11 @@ class Mailbox(wiring.Component):
 
     SETTLE = 8
 
-    def __init__(self, *, engine: Engine, build_id: int):
-        if not 0 <= build_id < 1 << (WORD_BITS * BUILD_ID_WORDS):
+    def __init__(self, *, engine: Engine, build_id: int | Value):
+        if isinstance(build_id, int) and not 0 <= build_id < 1 << (WORD_BITS * BUILD_ID_WORDS):
             raise ValueError(f"build id {build_id:#x} is not a number of {WORD_BITS * BUILD_ID_WORDS} bits")
-        self._engine, self._build_id = engine, build_id
+        self._engine = engine
+        self._build_id = Const(build_id, WORD_BITS * BUILD_ID_WORDS) if isinstance(build_id, int) else build_id
         super().__init__({
             "start": In(1),
             "fields": In(mailbox_fields()),
@@ -141,7 +143,7 @@ class Mailbox(wiring.Component):
         for name in FIELDS:
             words[MAILBOX[name]] = self.fields[name]
         for k in range(BUILD_ID_WORDS):
-            words[MAILBOX["build_id"] + k] = Const(self._build_id >> (WORD_BITS * k) & (1 << WORD_BITS) - 1, WORD_BITS)
+            words[MAILBOX["build_id"] + k] = self._build_id[WORD_BITS * k:WORD_BITS * (k + 1)]
         return Array(Cat(words[k], words[k + 1]) for k in range(0, len(words), 2))
 
     def elaborate(self, platform):

@@ -1,11 +1,11 @@
 """The whole kernel: control registers, sequencer, vector unit, and a channel for every HBM pseudo-channel."""
 
-from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal
+from amaranth.hdl import Cat, Instance, Module, Mux, ResetInserter, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from .axi import AxiMaster
-from .channel.channel import Channel
+from .channel.channel import Channel, channel_signature
 from .config import Engine
 from .control import AxiLite, Control
 from .counters import Counters
@@ -25,6 +25,7 @@ from .vector.unit import VectorUnit
 from .vector.words import Route, WordOp
 
 CHANNEL_MODULE = "symlight_channel"
+IDENTITY_MODULE = "symlight_identity"
 BUS_REGISTERS = 1       # registers between the sequencer and the channels' inputs
 
 
@@ -34,8 +35,8 @@ class Kernel(wiring.Component):
     Parameters
     ----------
     engine : Engine
-    build_id : int
-        128 bits, written into every mailbox.
+    build_id : int or None
+        128 bits, written into every mailbox; None takes them from module `IDENTITY_MODULE`.
     inline_channels : bool
         Elaborate the channels in place (for one-module simulation) instead of instantiating `CHANNEL_MODULE`.
 
@@ -46,7 +47,7 @@ class Kernel(wiring.Component):
     interrupt : Out
     """
 
-    def __init__(self, engine: Engine, *, build_id: int = 0, inline_channels: bool = False):
+    def __init__(self, engine: Engine, *, build_id: int | None = None, inline_channels: bool = False):
         self._engine, self._build_id, self._inline = engine, build_id, inline_channels
         super().__init__({
             "control": In(AxiLite()), "interrupt": Out(1),
@@ -82,7 +83,12 @@ class Kernel(wiring.Component):
         m.submodules.control = self._registers = control = Control(engine=engine)
         m.submodules.session = self._session = session = Session(engine)
         m.submodules.counters = self._counters = counters = Counters()
-        m.submodules.mailbox = self._mailbox = mailbox = Mailbox(engine=engine, build_id=self._build_id)
+        identity = Signal(128)
+        if self._build_id is None:
+            m.submodules.identity = Instance(IDENTITY_MODULE, o_build_id=identity)
+        else:
+            m.d.comb += identity.eq(self._build_id)
+        m.submodules.mailbox = self._mailbox = mailbox = Mailbox(engine=engine, build_id=identity)
         m.submodules.token_writer = self._token_writer = TokenWriter(engine=engine)
         connect(m, flipped(self.control), control.bus)
         m.d.comb += [
@@ -214,7 +220,7 @@ class Kernel(wiring.Component):
                 channel = Channel(engine)
                 m.submodules[f"channel{k:02d}"] = ResetInserter(resetting)(channel)
             else:
-                channel = ModuleInstance(Channel(engine), CHANNEL_MODULE, reset=resetting)
+                channel = ModuleInstance(channel_signature(engine), CHANNEL_MODULE, reset=resetting)
                 m.submodules[f"channel{k:02d}"] = channel
             channels.append(channel)
             m.d.comb += [channel.index.eq(k), channel.pointer.eq(getattr(args, f"hbm{k:02d}")), channel.io_pointer.eq(args.io)]

@@ -119,7 +119,7 @@ _DEMO = ModelShape(layers=4, width=128, heads=4, head_width=32, ffn=512, vocab=1
 PRESETS = {
     "194m": _FULL,
     "demo": _DEMO,
-    # A third of the layers and of the width of 194m: guards the cycle budget within the test suite.
+    # A quarter of the layers and a third of the width of 194m: guards the cycle budget within the test suite.
     "mid": replace(_FULL, layers=3, width=256, heads=4, ffn=1024, vocab=4096, bottleneck=64, window=123),
     "tiny": ModelShape(layers=2, width=64, heads=2, head_width=32, ffn=96, vocab=160, bottleneck=16, window=11),
     # Nothing is a multiple of a beat, heads are narrower than a beat, the ring has 8 slots.

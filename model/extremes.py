@@ -1,4 +1,4 @@
-"""Random models at the edges of the arithmetic: attention without a positive score, every clamp reached, empty groups.
+"""Random models at the edges of the arithmetic: no positive score, every clamp reached, empty groups.
 
 Each function changes the tensors of a random model in place; `synthetic.random_model` picks one by name.
 """
@@ -16,7 +16,9 @@ def _blocks(shape: ModelShape, tensors: dict[str, np.ndarray]):
 
         def put(name: str, value, layer=layer):
             old = tensors[f"blocks.{layer}.{name}"]
-            tensors[f"blocks.{layer}.{name}"] = np.ascontiguousarray(np.broadcast_to(value, old.shape)).astype(old.dtype)
+            tensors[f"blocks.{layer}.{name}"] = np.ascontiguousarray(
+                np.broadcast_to(value, old.shape)
+            ).astype(old.dtype)
 
         yield put
 
@@ -26,7 +28,7 @@ def negative_scores(shape: ModelShape, tensors: dict[str, np.ndarray], rng) -> N
     tensors["spike_encoder.embedding_table"] = np.abs(tensors["spike_encoder.embedding_table"] // 2) + UNIT
     size = (shape.width, shape.width)
     for put in _blocks(shape, tensors):
-        put("tcam.event", [1, 16384, 24])               # 1.0 becomes 2
+        put("tcam.event", [1, 16384, 24])  # 1.0 becomes 2
         put("tcam.sparse_attn.k_proj.weight", rng.integers(1, 128, size))
         put("tcam.sparse_attn.q_proj.weight", -rng.integers(1, 128, size))
         for letter in "qk":
@@ -49,13 +51,19 @@ def saturate(shape: ModelShape, tensors: dict[str, np.ndarray], rng) -> None:
         for letter in "qkv":
             prefix = f"tcam.sparse_attn.{letter}_proj"
             put(f"{prefix}.weight", 127)
-            put(f"{prefix}.threshold", wide)            # met exactly
-        for name in ("tcam.sparse_attn.q_proj", "tcam.sparse_attn.k_proj", "tcam.sparse_attn.v_proj",
-                     "tcam.tcam_proj", "tcam.out_proj", "ffn.down"):
+            put(f"{prefix}.threshold", wide)  # met exactly
+        for name in (
+            "tcam.sparse_attn.q_proj",
+            "tcam.sparse_attn.k_proj",
+            "tcam.sparse_attn.v_proj",
+            "tcam.tcam_proj",
+            "tcam.out_proj",
+            "ffn.down",
+        ):
             put(f"{name}.multiplier", 32767)
             put(f"{name}.shift", 1)
         put("tcam.tcam_proj.weight", 127 * sign[:, None])
-        put("tcam.decay_beta", 32768)                   # the state outweighs o for one token without spikes
+        put("tcam.decay_beta", 32768)  # the state outweighs o for one token without spikes
         put("tcam.mix", [32767, 32767, 1])
         put("tcam.out_proj.weight", 127 * sign[:, None] * sign)
         put("tcam.norm.gamma", 32767)
@@ -67,7 +75,9 @@ def saturate(shape: ModelShape, tensors: dict[str, np.ndarray], rng) -> None:
         put("ffn.norm.gamma", 0)
         put("ffn.norm.beta", 32767)
     head_sign = np.where(np.arange(shape.vocab) % 2, 127, -127)
-    tensors["output_head.prior_net.0.weight"][...] = np.where(np.arange(shape.bottleneck) % 2, -127, 127)[:, None]
+    tensors["output_head.prior_net.0.weight"][...] = np.where(np.arange(shape.bottleneck) % 2, -127, 127)[
+        :, None
+    ]
     tensors["output_head.input"] = np.array([32767, 1], np.int32)
     tensors["output_head.gelu_table"][128:], tensors["output_head.gelu_table"][:128] = 127, -127
     tensors["output_head.fused.weight"][...] = head_sign[:, None]

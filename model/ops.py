@@ -1,8 +1,8 @@
-"""The arithmetic of the integer model, one pure function an operation (docs/arithmetic.md is the specification).
+"""The arithmetic of the integer model, one pure function an operation (specification: docs/arithmetic.md).
 
-Everything is an integer: inputs of any integer dtype, int64 inside, int64 out. Vectors lie along the last axis and leading
-axes are batches, so one function serves a token and a whole sequence. "Qa.b" is a two's complement
-number whose unit is 2^-b. Hardware benches compare against these very functions.
+Everything is an integer: inputs of any integer dtype, int64 inside, int64 out. Vectors lie along the last
+axis and leading axes are batches, so one function serves a token and a whole sequence. "Qa.b" is a two's
+complement number whose unit is 2^-b. Hardware benches compare against these very functions.
 """
 
 import math
@@ -12,20 +12,20 @@ import numpy as np
 
 from .config import OUTPUT_FRAC, PRE_BITS, SCORE_LIMIT, ModelShape, Numerics
 
-REQUANTISED_BITS = 18   # width of every requantised value
-NORMALISED_BITS = 19    # width of a normalised element before gamma
-RECIPROCAL_FRAC = 16    # recip = 2^(n + 16) / den
-DEN_BITS = 24           # width of a sum of attention weights
+REQUANTISED_BITS = 18  # width of every requantised value
+NORMALISED_BITS = 19  # width of a normalised element before gamma
+RECIPROCAL_FRAC = 16  # recip = 2^(n + 16) / den
+DEN_BITS = 24  # width of a sum of attention weights
 
 
-# ---- primitives --------------------------------------------------------------------------------------------------
+# ---- primitives ----------------------------------------------------------------------------------
 
 
 def rnd(x, s):
     """x / 2^s, rounded half away from zero; s >= 1, a number or an array that broadcasts."""
     x = np.asarray(x, np.int64)
     half = 1 << (s - 1) if isinstance(s, int) else np.left_shift(1, np.subtract(s, 1, dtype=np.int64))
-    return (x + half + (x >> 63)) >> s     # x >> 63 is -(x < 0)
+    return (x + half + (x >> 63)) >> s  # x >> 63 is -(x < 0)
 
 
 def sat(x, bits: int):
@@ -39,7 +39,7 @@ def sat127(x):
 
 
 def requantise(acc, multiplier, shift):
-    """acc * multiplier / 2^shift, rounded, saturated to 18 bits. |acc| < 2^27, multiplier 0..32767, shift 1..47."""
+    """acc * multiplier / 2^shift, rounded, sat to 18 bits. |acc| < 2^27, multiplier 0..32767, shift 1..47."""
     return sat(rnd(np.multiply(acc, multiplier, dtype=np.int64), shift), REQUANTISED_BITS)
 
 
@@ -64,7 +64,7 @@ def matvec(weight, x):
     return np.asarray(x, np.int64) @ weight.T.astype(np.int64)
 
 
-# ---- input encoder and decay state -------------------------------------------------------------------------------
+# ---- input encoder and decay state ---------------------------------------------------------------
 
 
 def lif_step(membrane, x, numerics: Numerics):
@@ -88,7 +88,7 @@ def decay_step(h, z, beta):
     return h + moved.reshape(h.shape)
 
 
-# ---- attention ---------------------------------------------------------------------------------------------------
+# ---- attention -----------------------------------------------------------------------------------
 
 
 def slot_distances(shape: ModelShape, position: int):
@@ -99,9 +99,13 @@ def slot_distances(shape: ModelShape, position: int):
 
 
 def attention_scores(q, k, distances, slopes, score_frac: int):
-    """q [H, d], k [P, H, d] int8, distances [P], slopes [H] -> scores [H, P] with score_frac fraction bits."""
+    """q [H, d], k [P, H, d] int8, distances [P], slopes [H] -> scores [H, P], score_frac fraction bits."""
     heads, width = q.shape
-    assert k.shape == (len(distances), heads, width) and slopes.shape == (heads,), (q.shape, k.shape, slopes.shape)
+    assert k.shape == (len(distances), heads, width) and slopes.shape == (heads,), (
+        q.shape,
+        k.shape,
+        slopes.shape,
+    )
     # float32 is exact: |q . k| <= 256 * 127^2 < 2^24
     dots = np.matmul(k.transpose(1, 0, 2).astype(np.float32), q[:, :, None].astype(np.float32))[:, :, 0]
     return (dots.astype(np.int64) << score_frac) - slopes.astype(np.int64)[:, None] * distances
@@ -130,12 +134,18 @@ def attention(q, ring_k, ring_v, position: int, shape: ModelShape, slopes, score
     populated = shape.populated(position)
     by_head = (populated, shape.heads, shape.head_width)
     scores = attention_scores(
-        q.reshape(by_head[1:]), ring_k[:populated].reshape(by_head), slot_distances(shape, position), slopes, score_frac
+        q.reshape(by_head[1:]),
+        ring_k[:populated].reshape(by_head),
+        slot_distances(shape, position),
+        slopes,
+        score_frac,
     )
     weights = attention_weights(scores)
     values = ring_v[:populated].reshape(by_head).transpose(1, 0, 2)
     # float64 is exact: |num| < 2^31
-    num = np.matmul(weights[:, None, :].astype(np.float64), values.astype(np.float64))[:, 0, :].astype(np.int64)
+    num = np.matmul(weights[:, None, :].astype(np.float64), values.astype(np.float64))[:, 0, :].astype(
+        np.int64
+    )
     return divide(num, weights.sum(axis=1)[:, None]).reshape(shape.width)
 
 
@@ -144,7 +154,7 @@ def mix(o, h, gain_o: int, gain_h: int, shift: int):
     return sat127(rnd(np.multiply(o, gain_o, dtype=np.int64) + np.multiply(h, gain_h, dtype=np.int64), shift))
 
 
-# ---- residual and layer normalisation ----------------------------------------------------------------------------
+# ---- residual and layer normalisation ------------------------------------------------------------
 
 
 def residual_sum(stream, branch):
@@ -154,7 +164,7 @@ def residual_sum(stream, branch):
 
 @cache
 def rsqrt_table():
-    """RSQRT[i] = 2^16 / sqrt((i + 1/2) / 64), rounded, for i = 64 .. 255; entries below 64 are 0 and never read."""
+    """RSQRT[i] = 2^16 / sqrt((i + 1/2) / 64), rounded, for i = 64 .. 255; the others are never read."""
     entries = [min(65535, (math.isqrt((1 << 41) // (2 * i + 1)) + 1) >> 1) for i in range(64, 256)]
     table = np.array([0] * 64 + entries, np.int64)
     table.flags.writeable = False
@@ -167,7 +177,7 @@ def inv_width(width: int) -> int:
 
 
 def layer_norm_stats(pre, epsilon: int):
-    """(mean, e, r) of pre [..., D], each [...]: rounded mean, half exponent of the variance sum, 16-bit reciprocal root."""
+    """(mean, e, r) of pre [..., D]: mean, half the exponent of the squares' sum, reciprocal root."""
     pre = np.asarray(pre, np.int64)
     width = pre.shape[-1]
     total = pre.sum(axis=-1)
@@ -187,7 +197,7 @@ def layer_norm(pre, gamma, beta, gamma_shift: int, epsilon: int):
     return sat(rnd(np.multiply(n, gamma, dtype=np.int64), gamma_shift) + beta, 16)
 
 
-# ---- head --------------------------------------------------------------------------------------------------------
+# ---- head ----------------------------------------------------------------------------------------
 
 
 def head_input(c, multiplier: int, shift: int):

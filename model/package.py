@@ -1,4 +1,4 @@
-"""Model packages on disk (docs/package-format.md): a folder with configuration, weights, tokenizer and a manifest.
+"""Model packages on disk (docs/package-format.md): a folder of configuration, weights, tokenizer, manifest.
 
 Loading checks everything before anything is returned; saving writes a neighbouring folder and renames it.
 """
@@ -22,7 +22,12 @@ from .tokenizer import Tokenizer
 from .weights import IntegerModel
 
 FORMAT_VERSION = 1
-MANIFEST, CONFIG, WEIGHTS, TOKENIZER = "manifest.json", "config.json", "weights.safetensors", "tokenizer.model"
+MANIFEST, CONFIG, WEIGHTS, TOKENIZER = (
+    "manifest.json",
+    "config.json",
+    "weights.safetensors",
+    "tokenizer.model",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,9 +36,9 @@ class PackageMeta:
 
     name: str
     description: str = ""
-    eos: int | None = None              # end-of-sequence token id
-    synthetic: bool = False             # weights were generated, not trained
-    logit_scale: float | None = None    # real logit = integer logit * logit_scale; None: unknown
+    eos: int | None = None  # end-of-sequence token id
+    synthetic: bool = False  # weights were generated, not trained
+    logit_scale: float | None = None  # real logit = integer logit * logit_scale; None: unknown
     provenance: dict = field(default_factory=dict)
 
 
@@ -60,18 +65,22 @@ class Package:
         """The tokenizer; a `UserError` when the package has none."""
         if self.tokenizer_bytes is None:
             raise UserError(
-                f"package {self.path} has no {TOKENIZER}, so it cannot read or write text; give token ids, or another package"
+                f"package {self.path} has no {TOKENIZER}, so it cannot read or write text; "
+                "give token ids, or another package"
             )
         tokenizer = Tokenizer(self.tokenizer_bytes, str(self.path / TOKENIZER))
         if tokenizer.size > self.shape.vocab:
             raise UserError(
-                f"{self.path / TOKENIZER} has {tokenizer.size} pieces, the model only {self.shape.vocab} vocabulary rows"
+                f"{self.path / TOKENIZER} has {tokenizer.size} pieces, "
+                f"the model only {self.shape.vocab} vocabulary rows"
             )
         return tokenizer
 
 
-def save_package(path: str | Path, model: IntegerModel, meta: PackageMeta, tokenizer_bytes: bytes | None = None) -> None:
-    """Write a package to `path`, all of it or nothing. An older package there is replaced; anything else is refused."""
+def save_package(
+    path: str | Path, model: IntegerModel, meta: PackageMeta, tokenizer_bytes: bytes | None = None
+) -> None:
+    """Write a package to `path`, all or nothing. An older package there is replaced, other things refused."""
     path = Path(path)
     if path.exists() and not (path / MANIFEST).is_file() and (not path.is_dir() or any(path.iterdir())):
         raise UserError(f"{path} exists and is not a package; choose another place or remove it")
@@ -87,9 +96,12 @@ def save_package(path: str | Path, model: IntegerModel, meta: PackageMeta, token
         if tokenizer_bytes is not None:
             (temporary / TOKENIZER).write_bytes(tokenizer_bytes)
             names.append(TOKENIZER)
-        files = {name: {"sha256": _sha256(temporary / name), "bytes": (temporary / name).stat().st_size} for name in names}
+        files = {
+            name: {"sha256": _sha256(temporary / name), "bytes": (temporary / name).stat().st_size}
+            for name in names
+        }
         _write_json(temporary / MANIFEST, {"format_version": FORMAT_VERSION, "files": files})
-        load_package(temporary)     # what cannot be loaded is not saved
+        load_package(temporary)  # what cannot be loaded is not saved
         _replace(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -99,7 +111,9 @@ def load_package(path: str | Path) -> Package:
     """Read and check a package; every fault is a `UserError` that names the file and the value."""
     path = Path(path)
     if not path.is_dir():
-        raise UserError(f"{path} is not a package folder: " + ("it is a file" if path.exists() else "it does not exist"))
+        raise UserError(
+            f"{path} is not a package folder: " + ("it is a file" if path.exists() else "it does not exist")
+        )
     if not (path / MANIFEST).is_file():
         raise UserError(f"{path} is not a package: {MANIFEST} is missing")
     _check_files(path, _read_json(path / MANIFEST))
@@ -131,7 +145,7 @@ def _replace(temporary: Path, path: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-# ---- manifest ----------------------------------------------------------------------------------------------------
+# ---- manifest ------------------------------------------------------------------------------------
 
 
 def _check_files(path: Path, manifest: dict) -> None:
@@ -140,7 +154,7 @@ def _check_files(path: Path, manifest: dict) -> None:
     version = manifest.get("format_version")
     if version != FORMAT_VERSION or isinstance(version, bool):
         raise UserError(
-            f"{source}: format_version {version!r} is not supported, this program reads version {FORMAT_VERSION}; "
+            f"{source}: format_version {version!r} is not supported, this reads version {FORMAT_VERSION}; "
             "use a matching release or build the package again"
         )
     _only_keys(source, manifest, {"format_version", "files"})
@@ -158,7 +172,9 @@ def _check_files(path: Path, manifest: dict) -> None:
             raise UserError(f"{found} is not listed in {MANIFEST}; remove it or build the package again")
     for name, entry in files.items():
         if not isinstance(entry, dict) or set(entry) != {"sha256", "bytes"}:
-            raise UserError(f"{source}: the entry of {name} is {entry!r}, an object with sha256 and bytes is required")
+            raise UserError(
+                f"{source}: the entry of {name} is {entry!r}, an object with sha256 and bytes is required"
+            )
         _check_file(path / name, entry)
 
 
@@ -167,10 +183,14 @@ def _check_file(file: Path, entry: dict) -> None:
         raise UserError(f"{file} is missing, but {MANIFEST} lists it; copy the package again")
     size = file.stat().st_size
     if size != entry["bytes"]:
-        raise UserError(f"{file} has {size} bytes, {MANIFEST} says {entry['bytes']!r}; copy the package again")
+        raise UserError(
+            f"{file} has {size} bytes, {MANIFEST} says {entry['bytes']!r}; copy the package again"
+        )
     digest = _sha256(file)
     if digest != entry["sha256"]:
-        raise UserError(f"{file} has sha256 {digest}, {MANIFEST} says {entry['sha256']!r}; copy the package again")
+        raise UserError(
+            f"{file} has sha256 {digest}, {MANIFEST} says {entry['sha256']!r}; copy the package again"
+        )
 
 
 def _sha256(file: Path) -> str:
@@ -178,13 +198,17 @@ def _sha256(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-# ---- configuration -----------------------------------------------------------------------------------------------
+# ---- configuration -------------------------------------------------------------------------------
 
 
 def _meta_to_json(meta: PackageMeta) -> dict:
     return {
-        "name": meta.name, "description": meta.description, "eos": meta.eos, "synthetic": meta.synthetic,
-        "logit_scale": meta.logit_scale, "provenance": meta.provenance,
+        "name": meta.name,
+        "description": meta.description,
+        "eos": meta.eos,
+        "synthetic": meta.synthetic,
+        "logit_scale": meta.logit_scale,
+        "provenance": meta.provenance,
     }
 
 
@@ -198,7 +222,11 @@ def _read_config(file: Path) -> tuple[ModelShape, Numerics, PackageMeta]:
         shape, numerics = ModelShape.from_json(config["shape"]), Numerics.from_json(config["numerics"])
     except UserError as error:
         raise UserError(f"{file}: {error}") from error
-    for key, kind, text in (("name", str, "a text"), ("description", str, "a text"), ("synthetic", bool, "true or false")):
+    for key, kind, text in (
+        ("name", str, "a text"),
+        ("description", str, "a text"),
+        ("synthetic", bool, "true or false"),
+    ):
         if not isinstance(config[key], kind):
             raise UserError(f"{file}: {key} is {config[key]!r}, {text} is required")
     eos, scale = config["eos"], config["logit_scale"]
@@ -235,4 +263,6 @@ def _read_tensors(file: Path) -> dict[str, np.ndarray]:
     try:
         return load_tensors(file.read_bytes())
     except (SafetensorError, ValueError, KeyError) as error:
-        raise UserError(f"{file} is not a readable safetensors file ({error}); build the package again") from error
+        raise UserError(
+            f"{file} is not a readable safetensors file ({error}); build the package again"
+        ) from error

@@ -17,8 +17,8 @@ from .state import State
 from .weights import BlockWeights, IntegerModel
 
 SITES = ("qkv", "decay", "up", "down")  # event sites: the four matrix inputs whose zeros are skipped
-STOP_LENGTH = "length"                  # the budget of new tokens is used up
-STOP_EOS = "eos"                        # the end-of-sequence token was generated
+STOP_LENGTH = "length"  # the budget of new tokens is used up
+STOP_EOS = "eos"  # the end-of-sequence token was generated
 
 
 class ExactMatrix:
@@ -94,7 +94,10 @@ class PreparedHead:
 
 @dataclass(frozen=True)
 class PassResult:
-    """One pass. `token` and `logits` are None unless the head was asked for; `active` [L, 4] counts nonzero inputs by SITES."""
+    """One pass; `active` [L, 4] counts nonzero inputs by SITES.
+
+    `token` and `logits` are None unless the head was asked for.
+    """
 
     position: int
     active: np.ndarray
@@ -110,7 +113,7 @@ class Run:
     stop_reason: str = STOP_LENGTH
     passes: int = 0
     head_evaluations: int = 0
-    active: np.ndarray | None = None    # [L, 4] nonzero inputs by SITES, summed over the passes
+    active: np.ndarray | None = None  # [L, 4] nonzero inputs by SITES, summed over the passes
 
 
 class Reference:
@@ -167,7 +170,12 @@ class Reference:
         state.ring_k[layer, slot] = k
         state.ring_v[layer, slot] = v
         o = ops.attention(
-            q, state.ring_k[layer], state.ring_v[layer], position, self.shape, self.model.slopes,
+            q,
+            state.ring_k[layer],
+            state.ring_v[layer],
+            position,
+            self.shape,
+            self.model.slopes,
             self.model.numerics.score_frac,
         )
         m = ops.mix(o, h, *block.mix)
@@ -179,7 +187,22 @@ class Reference:
         c_out = ops.layer_norm(pre_2, *block.ffn_norm)
         s_out = ops.step(c_out - block.spike_threshold)
         names.update(
-            s=s, e=e, q=q, k=k, v=v, z=z, h=h, o=o, m=m, pre_1=pre_1, u=u, e_u=e_u, f=f, pre_2=pre_2, c=c_out, s_out=s_out
+            s=s,
+            e=e,
+            q=q,
+            k=k,
+            v=v,
+            z=z,
+            h=h,
+            o=o,
+            m=m,
+            pre_1=pre_1,
+            u=u,
+            e_u=e_u,
+            f=f,
+            pre_2=pre_2,
+            c=c_out,
+            s_out=s_out,
         )
         return c_out, s_out
 
@@ -191,7 +214,7 @@ class Reference:
         on_token: Callable[[int], None] | None = None,
         on_pass: Callable[[PassResult], None] | None = None,
     ) -> Run:
-        """A run with the session semantics of docs/arithmetic.md section 7; refused before anything changes."""
+        """A run as docs/arithmetic.md section 7 says; a bad one is refused before anything changes."""
         state = self.state
         inputs = [] if state.pending is None else [state.pending]
         inputs += [int(token) for token in prompt]
@@ -204,7 +227,8 @@ class Reference:
         # the newest token stays pending, so the worst case ingests one token less than there are
         if state.position + len(inputs) + n_new - 1 > MAX_POSITION:
             raise UserError(
-                f"the run needs position {state.position + len(inputs) + n_new - 2}; a session has {MAX_POSITION} positions"
+                f"the run needs position {state.position + len(inputs) + n_new - 2}; "
+                f"a session has {MAX_POSITION} positions"
             )
         run = Run(active=np.zeros((self.shape.layers, len(SITES)), np.int64))
 

@@ -1,4 +1,4 @@
-"""From real scales to the integers of the package: multipliers, shifts, tables. Used when a model is made, never when it runs."""
+"""From real scales to the integers of a package. Used when a model is made, never when it runs."""
 
 import math
 
@@ -9,7 +9,7 @@ from .errors import UserError
 
 
 def multiplier_shift(scale) -> tuple[np.ndarray, np.ndarray]:
-    """(M int16, sh uint8) with M / 2^sh nearest to each scale > 0; M in [2^14, 2^15 - 1] where the shift allows it.
+    """(M int16, sh uint8), M / 2^sh nearest to each scale; M in [2^14, 2^15 - 1] where the shift allows it.
 
     A scale too small for shift 47 loses bits of M instead, down to 0.
     """
@@ -22,7 +22,9 @@ def multiplier_shift(scale) -> tuple[np.ndarray, np.ndarray]:
     # 32767.6 rounds to 2^15: one shift less holds it
     over = (multiplier > (1 << MULTIPLIER_BITS) - 1) & (shift > 1)
     shift = shift - over
-    multiplier = np.minimum(np.where(over, np.rint(np.ldexp(scale, shift)), multiplier), (1 << MULTIPLIER_BITS) - 1)
+    multiplier = np.minimum(
+        np.where(over, np.rint(np.ldexp(scale, shift)), multiplier), (1 << MULTIPLIER_BITS) - 1
+    )
     return multiplier.astype(np.int16), shift.astype(np.uint8)
 
 
@@ -39,7 +41,9 @@ def norm_tensors(gamma, beta, width: int, eps: float) -> dict[str, np.ndarray]:
     shift = min(31, max(1, math.floor(math.log2(32767 / largest))))
     return {
         "gamma": np.clip(np.rint(gamma * 2.0**shift), -32768, 32767).astype(np.int16),
-        "beta": np.clip(np.rint(np.asarray(beta, np.float64) * 2**RESIDUAL_FRAC), -32768, 32767).astype(np.int16),
+        "beta": np.clip(np.rint(np.asarray(beta, np.float64) * 2**RESIDUAL_FRAC), -32768, 32767).astype(
+            np.int16
+        ),
         "scalars": np.array([shift, max(16, round(width * eps * 2 ** (2 * PRE_FRAC)))], np.int32),
     }
 
@@ -48,7 +52,12 @@ def mix_gains(gate: float, frac: int = 6) -> np.ndarray:
     """(G_o, G_h, sh_m): m = gate * o + (1 - gate) * h with `frac` fraction bits; o is Q.6, h Q3.12."""
     shift = 15 + 6 - frac
     return np.array(
-        [min(32767, round(gate * 2.0 ** (shift + frac - 6))), round((1 - gate) * 2.0 ** (shift + frac - 12)), shift], np.int32
+        [
+            min(32767, round(gate * 2.0 ** (shift + frac - 6))),
+            round((1 - gate) * 2.0 ** (shift + frac - 12)),
+            shift,
+        ],
+        np.int32,
     )
 
 

@@ -1,4 +1,4 @@
-"""The integer model over whole token sequences, layer by layer: the same integers as `Reference`, many positions at once.
+"""The integer model over whole token sequences, a layer at a time: the integers of `Reference`, only faster.
 
 For measuring quality and density and for calibration. Every sequence starts from a new session.
 """
@@ -12,7 +12,7 @@ from .config import ModelShape
 from .reference import PreparedBlock, PreparedHead
 from .weights import BlockWeights, IntegerModel
 
-HEAD_ROWS = 512     # positions whose logits are computed together
+HEAD_ROWS = 512  # positions whose logits are computed together
 
 
 def encode(model: IntegerModel, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -36,7 +36,7 @@ def attention_sequence(q, k, v, shape: ModelShape, slopes, score_frac: int) -> n
     """Attention outputs [T, D] of one sequence; every position sees anchors, window and itself."""
     count = len(q)
     by_head = (count, shape.heads, shape.head_width)
-    q, k = (x.reshape(by_head).transpose(1, 0, 2).astype(np.float32) for x in (q, k))     # exact, see ops
+    q, k = (x.reshape(by_head).transpose(1, 0, 2).astype(np.float32) for x in (q, k))  # exact, see ops
     distance = np.subtract.outer(np.arange(count), np.arange(count))
     visible = (distance >= 0) & ((distance <= shape.window) | (np.arange(count) < shape.anchors))
     dots = np.matmul(q, k.transpose(0, 2, 1)).astype(np.int64)
@@ -62,9 +62,12 @@ class SequenceBlock:
         self.active[:2] += np.count_nonzero(e), np.count_nonzero(s)
         q, k, v = np.split(ops.event(block.qkv(e), *block.qkv_event), 3, axis=-1)
         h = decay_sequence(ops.decay_input(block.decay(s), *block.decay_scale), block.decay_beta)
-        o = np.stack([
-            attention_sequence(*one, model.shape, model.slopes, model.numerics.score_frac) for one in zip(q, k, v, strict=True)
-        ])
+        o = np.stack(
+            [
+                attention_sequence(*one, model.shape, model.slopes, model.numerics.score_frac)
+                for one in zip(q, k, v, strict=True)
+            ]
+        )
         branch = ops.requantise(block.out(ops.mix(o, h, *block.mix)), *block.out_scale)
         return ops.layer_norm(ops.residual_sum(c, branch), *block.attention_norm)
 
@@ -74,7 +77,9 @@ class SequenceBlock:
         e = ops.event(u, *block.ffn_event)
         f = ops.step(block.up(e) - block.up_threshold)
         self.active[2:] += np.count_nonzero(e), np.count_nonzero(f)
-        c = ops.layer_norm(ops.residual_sum(u, ops.requantise(block.down(f), *block.down_scale)), *block.ffn_norm)
+        c = ops.layer_norm(
+            ops.residual_sum(u, ops.requantise(block.down(f), *block.down_scale)), *block.ffn_norm
+        )
         return c, ops.step(c - block.spike_threshold)
 
 

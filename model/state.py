@@ -64,7 +64,8 @@ class State:
             different = np.argwhere(ours != theirs)
             if len(different):
                 index = tuple(map(int, different[0]))
-                return f"{name}{list(index)}: {ours[index]} != {theirs[index]} ({len(different)} elements differ)"
+                place, count = f"{name}{list(index)}", len(different)
+                return f"{place}: {ours[index]} != {theirs[index]} ({count} elements differ)"
         return None
 
     def __eq__(self, other) -> bool:
@@ -75,7 +76,9 @@ class State:
         buffer = io.BytesIO()
         pending = -1 if self.pending is None else self.pending
         np.savez(
-            buffer, position=np.int64(self.position), pending=np.int64(pending),
+            buffer,
+            position=np.int64(self.position),
+            pending=np.int64(pending),
             **{name: self._meaningful(name) for name in _ARRAYS},
         )
         return buffer.getvalue()
@@ -94,7 +97,9 @@ class State:
         if not 0 <= position <= MAX_POSITION:
             raise UserError(f"{source}: position {position} is outside 0..{MAX_POSITION}")
         if not -1 <= pending < shape.vocab:
-            raise UserError(f"{source}: pending token {pending} is outside the vocabulary 0..{shape.vocab - 1}")
+            raise UserError(
+                f"{source}: pending token {pending} is outside the vocabulary 0..{shape.vocab - 1}"
+            )
         state = cls.new(shape)
         state.position, state.pending = position, None if pending < 0 else pending
         for name in _ARRAYS:

@@ -1,4 +1,4 @@
-"""Seeded models without training: random ones for tests and benches, calibrated ones for full-size measurements."""
+"""Seeded models without training: random ones for tests, calibrated ones for full-size measurements."""
 
 import math
 from statistics import NormalDist
@@ -16,7 +16,7 @@ from .sequence import SequenceBlock, encode
 from .weights import BLOCK_TENSORS, IntegerModel, tensor_names
 
 UNIT = 1 << RESIDUAL_FRAC
-WEIGHT_RMS = 73.3       # of a uniform int8 weight in [-127, 127]
+WEIGHT_RMS = 73.3  # of a uniform int8 weight in [-127, 127]
 PROJECTED_DENSITY = 0.45
 NORM_EPS = 1e-5
 
@@ -32,14 +32,16 @@ def random_model(
 
     0.0 and 1.0 are exact (1.0: almost surely). `extreme` turns the model into one of EXTREMES:
     `negative_scores` (every attention sum is zero), `saturate` (every clamp is reached, accumulators at their
-    worst case), `empty_group` (only inputs 1 mod 4 are ever nonzero). The encoder's spikes have a density of their own
-    unless `decay` is 0 or 1.
+    worst case), `empty_group` (only inputs 1 mod 4 are ever nonzero). The encoder's spikes have a density of
+    their own unless `decay` is 0 or 1.
     """
     if extreme is not None and extreme not in EXTREMES:
         raise UserError(f"no extreme model is called {extreme!r}; known: {', '.join(EXTREMES)}")
     by_site = dict(density) if isinstance(density, dict) else dict.fromkeys(SITES, density)
     if set(by_site) != set(SITES) or not all(0 <= value <= 1 for value in by_site.values()):
-        raise UserError(f"density is {density!r}; give a number in 0..1 or one for each of {', '.join(SITES)}")
+        raise UserError(
+            f"density is {density!r}; give a number in 0..1 or one for each of {', '.join(SITES)}"
+        )
     numerics = numerics or Numerics()
     tensors = _Maker(shape, numerics, np.random.default_rng(seed), by_site).tensors()
     if extreme is not None:
@@ -55,7 +57,9 @@ def _quantile(density: float) -> float:
 class _Maker:
     """Draws every tensor so that each vector has about unit variance in its own format."""
 
-    def __init__(self, shape: ModelShape, numerics: Numerics, rng: np.random.Generator, density: dict[str, float]):
+    def __init__(
+        self, shape: ModelShape, numerics: Numerics, rng: np.random.Generator, density: dict[str, float]
+    ):
         self.shape, self.numerics, self.rng, self.density = shape, numerics, rng, density
 
     def tensors(self) -> dict[str, np.ndarray]:
@@ -80,7 +84,7 @@ class _Maker:
 
     def embedding(self) -> np.ndarray:
         size = (self.shape.vocab, self.shape.width)
-        if self.density["decay"] == 1:      # every step reaches the threshold
+        if self.density["decay"] == 1:  # every step reaches the threshold
             x = self.rng.uniform(1.05, 3, size)
         else:
             x = self.rng.standard_normal(size, dtype=np.float32)
@@ -138,8 +142,10 @@ class _Maker:
             threshold = self.thresholds(acc_rms, PROJECTED_DENSITY / 2, width, 1, 2**27 - 1)
             multiplier, shift = multiplier_shift(rng.uniform(0.7, 2, width) / threshold)
             parts[f"tcam.sparse_attn.{letter}_proj"] = {
-                "weight": self.weights(width, width), "threshold": threshold.astype(np.int32),
-                "multiplier": multiplier, "shift": shift,
+                "weight": self.weights(width, width),
+                "threshold": threshold.astype(np.int32),
+                "multiplier": multiplier,
+                "shift": shift,
             }
         named = {f"{part}.{leaf}": value for part, leaves in parts.items() for leaf, value in leaves.items()}
         named |= {
@@ -154,7 +160,7 @@ class _Maker:
 
     def head(self) -> dict[str, np.ndarray]:
         shape = self.shape
-        multiplier, shift = multiplier_shift(2.0**-7)   # Q4.11 to Q3.4
+        multiplier, shift = multiplier_shift(2.0**-7)  # Q4.11 to Q3.4
         prior = self.projection(shape.bottleneck, shape.width, 16, 16)
         return {
             "output_head.input": np.array([multiplier, shift], np.int32),
@@ -165,20 +171,21 @@ class _Maker:
         }
 
 
-# ---- calibrated models -------------------------------------------------------------------------------------------
+# ---- calibrated models ---------------------------------------------------------------------------
 
 # Densities of a trained model at SITES; `synthesize` scales them to the wanted average.
 TRAINED_DENSITIES = (0.33, 0.17, 0.38, 0.05)
-LAYER_SPREAD = 0.15         # layers differ by this share, as trained ones do
-CALIBRATION = (2, 96)       # sequences and tokens
+LAYER_SPREAD = 0.15  # layers differ by this share, as trained ones do
+CALIBRATION = (2, 96)  # sequences and tokens
 HEAD_ATTEMPTS = 20
 
 
 def synthesize(shape: ModelShape, seed: int, density: float = 0.24) -> IntegerModel:
     """A random model whose thresholds are calibrated on its own activity.
 
-    Averaged over layers and sites, weighted by the weight bytes behind each site, `density` of the event inputs are
-    nonzero; sites and layers differ as in a trained model. Greedy text does not collapse into one token.
+    Averaged over layers and sites, weighted by the weight bytes behind each site, `density` of the event
+    inputs are nonzero; sites and layers differ as in a trained model. Greedy text does not
+    collapse into one token.
     """
     if not 0 < density < 1:
         raise UserError(f"density is {density}; a number between 0 and 1 is required")
@@ -195,7 +202,9 @@ def synthesize(shape: ModelShape, seed: int, density: float = 0.24) -> IntegerMo
     for _ in range(HEAD_ATTEMPTS):
         run = Reference(model).generate(tokens[0, :4].tolist(), 8)
         if len(set(run.tokens)) >= 4:
-            return IntegerModel.from_tensors(shape, numerics, model.tensors())  # checks what calibration wrote
+            return IntegerModel.from_tensors(
+                shape, numerics, model.tensors()
+            )  # checks what calibration wrote
         model.head.fused_weight[...] = maker.weights(*model.head.fused_weight.shape)
     raise UserError(f"seed {seed} gives no model with varied text at density {density}; take another seed")
 
@@ -205,7 +214,7 @@ def layer_targets(shape: ModelShape, density: float, rng: np.random.Generator) -
     spread = 1 + rng.uniform(-LAYER_SPREAD, LAYER_SPREAD, (shape.layers, 1))
     pattern = np.array(TRAINED_DENSITIES) * spread / spread.mean()
     low, high = 0.0, 1 / pattern.min()
-    for _ in range(60):     # clipping makes the average a nonlinear but growing function of the factor
+    for _ in range(60):  # clipping makes the average a nonlinear but growing function of the factor
         middle = (low + high) / 2
         reached = weighted_density(np.minimum(pattern * middle, 0.99), shape) >= density
         low, high = (low, middle) if reached else (middle, high)

@@ -6,9 +6,9 @@ import sentencepiece
 
 from .errors import UserError
 
-_REPLACEMENT = "�"     # what an incomplete UTF-8 sequence decodes to
+_REPLACEMENT = "�"  # what an incomplete UTF-8 sequence decodes to
 _BYTES_OF_A_CHARACTER = 4
-_CONTEXT_TOKENS = 4     # decoded again with every new token
+_CONTEXT_TOKENS = 4  # decoded again with every new token
 
 
 class Tokenizer:
@@ -20,7 +20,9 @@ class Tokenizer:
         try:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         except RuntimeError as error:
-            raise UserError(f"{source} is not a SentencePiece model ({error}); build the package again") from error
+            raise UserError(
+                f"{source} is not a SentencePiece model ({error}); build the package again"
+            ) from error
         self.size = self._processor.get_piece_size()
         eos = self._processor.eos_id()
         self.eos: int | None = eos if eos >= 0 else None
@@ -66,6 +68,6 @@ class TextStream:
         return piece
 
     def _restart(self, tokens: list[int]) -> None:
-        """Everything is delivered; the last tokens stay, because the first of a text loses its leading blank."""
+        """All is delivered; the last tokens stay, because the first of a text loses its leading blank."""
         self._tokens = tokens[-_CONTEXT_TOKENS:]
         self._done = len(self._tokenizer.decode(self._tokens))

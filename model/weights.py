@@ -1,7 +1,7 @@
 """The integer tensors of a model, and the one table that names them.
 
-`TENSORS` gives name, place, shape, dtype and range of every tensor; loader, saver, validation and the random generator derive from it.
-Field names of the dataclasses below follow the last parts of the tensor names.
+`TENSORS` gives name, place, shape, dtype and range of every tensor; loader, saver, validation and the random
+generator derive from it. Field names of the dataclasses below follow the last parts of the tensor names.
 """
 
 from collections.abc import Iterator
@@ -95,7 +95,11 @@ class TensorSpec:
     def shape(self, shape: ModelShape) -> tuple[int, ...]:
         """The dimensions for a model shape."""
         symbols = {
-            "D": shape.width, "H": shape.heads, "F": shape.ffn, "V": shape.vocab, "B": shape.bottleneck,
+            "D": shape.width,
+            "H": shape.heads,
+            "F": shape.ffn,
+            "V": shape.vocab,
+            "B": shape.bottleneck,
             "D+B": shape.head_rows,
         }
         return tuple(symbols[d] if isinstance(d, str) else d for d in self.dims)
@@ -105,15 +109,20 @@ class TensorSpec:
         if array.dtype != np.dtype(self.dtype):
             raise UserError(f"tensor {name} has dtype {array.dtype}, {self.dtype} is required")
         if array.shape != self.shape(shape):
-            raise UserError(f"tensor {name} has shape {list(array.shape)}, {list(self.shape(shape))} is required")
+            raise UserError(
+                f"tensor {name} has shape {list(array.shape)}, {list(self.shape(shape))} is required"
+            )
         bad = (array < np.asarray(self.low)) | (array > np.asarray(self.high))
         if bad.any():
             index = tuple(int(i[0]) for i in np.nonzero(bad))
             low, high = (np.broadcast_to(limit, array.shape)[index] for limit in (self.low, self.high))
-            raise UserError(f"tensor {name} holds {array[index]} at {list(index)}, which is outside {low}..{high}")
+            raise UserError(
+                f"tensor {name} holds {array[index]} at {list(index)}, which is outside {low}..{high}"
+            )
 
 
 W, M, SH = ("int8", -127, 127), ("int16", 0, 32767), ("uint8", 1, 47)
+I16, I32 = ("int16", -32768, 32767), ("int32", -(2**31), 2**31 - 1)
 EVENT = ("int32", (1, 0, 1), (32767, 32767, 47))
 NORM_SCALARS = ("int32", (1, 16), (31, 2**31 - 1))
 
@@ -129,24 +138,27 @@ def _projection(name: str, place: str, rows: str, columns: str, text: str) -> li
 def _event_projection(letter: str) -> list[TensorSpec]:
     name = f"blocks.N.tcam.sparse_attn.{letter}_proj"
     weight, *rest = _projection(name, letter, "D", "D", f"W_{letter.upper()} [out, in]")
-    threshold = TensorSpec(f"{name}.threshold", f"{letter}.threshold", ("D",), "int32", 1, 2**27 - 1, "T a channel")
+    threshold = TensorSpec(
+        f"{name}.threshold", f"{letter}.threshold", ("D",), "int32", 1, 2**27 - 1, "T a channel"
+    )
     return [weight, threshold, *rest]
 
 
 def _norm(name: str, place: str, text: str) -> list[TensorSpec]:
     return [
-        TensorSpec(f"{name}.gamma", f"{place}.gamma", ("D",), "int16", -32768, 32767, f"gamma of {text}, sqrt(D) folded in"),
-        TensorSpec(f"{name}.beta", f"{place}.beta", ("D",), "int16", -32768, 32767, f"beta of {text}, Q4.11"),
+        TensorSpec(f"{name}.gamma", f"{place}.gamma", ("D",), *I16, f"gamma of {text}, sqrt(D) folded in"),
+        TensorSpec(f"{name}.beta", f"{place}.beta", ("D",), *I16, f"beta of {text}, Q4.11"),
         TensorSpec(f"{name}.scalars", f"{place}.scalars", (2,), *NORM_SCALARS, "gamma_shift, epsilon"),
     ]
 
 
 MODEL_TENSORS = [
     TensorSpec(
-        "spike_encoder.embedding_table", "embedding_table", ("V", "D"), "int16", -32768, 32767,
-        "normalised embedding, Q4.11",
+        "spike_encoder.embedding_table", "embedding_table", ("V", "D"), *I16, "normalised embedding, Q4.11"
     ),
-    TensorSpec("attention.slopes", "slopes", ("H",), "int16", 0, 1023, "slope a head, with score_frac fraction bits"),
+    TensorSpec(
+        "attention.slopes", "slopes", ("H",), "int16", 0, 1023, "slope a head, with score_frac fraction bits"
+    ),
 ]
 
 BLOCK_TENSORS = [
@@ -155,16 +167,18 @@ BLOCK_TENSORS = [
     *_event_projection("k"),
     *_event_projection("v"),
     *_projection("blocks.N.tcam.tcam_proj", "decay", "D", "D", "W_T [out, in]"),
-    TensorSpec("blocks.N.tcam.decay_beta", "decay_beta", ("H",), "uint16", 0, 65535, "1 - alpha a head, Q0.16"),
+    TensorSpec(
+        "blocks.N.tcam.decay_beta", "decay_beta", ("H",), "uint16", 0, 65535, "1 - alpha a head, Q0.16"
+    ),
     TensorSpec("blocks.N.tcam.mix", "mix", (3,), "int32", (0, 0, 1), (32767, 32767, 47), "G_o, G_h, sh_m"),
     *_projection("blocks.N.tcam.out_proj", "out", "D", "D", "W_O [out, in]"),
     *_norm("blocks.N.tcam.norm", "attention_norm", "layer_norm_1"),
     TensorSpec("blocks.N.ffn.event", "ffn_event", (3,), *EVENT, "T_u, M_u, sh_u"),
     TensorSpec("blocks.N.ffn.up.weight", "up.weight", ("F", "D"), *W, "W_up [out, in]"),
-    TensorSpec("blocks.N.ffn.up.threshold", "up.threshold", ("F",), "int32", -(2**31), 2**31 - 1, "spikes where acc >= T"),
+    TensorSpec("blocks.N.ffn.up.threshold", "up.threshold", ("F",), *I32, "spikes where acc >= T"),
     *_projection("blocks.N.ffn.down", "down", "D", "F", "W_down [out, in]"),
     *_norm("blocks.N.ffn.norm", "ffn_norm", "layer_norm_2"),
-    TensorSpec("blocks.N.spike_threshold", "spike_threshold", ("D",), "int16", -32768, 32767, "tau a channel, Q4.11"),
+    TensorSpec("blocks.N.spike_threshold", "spike_threshold", ("D",), *I16, "tau a channel, Q4.11"),
 ]
 
 HEAD_TENSORS = [
@@ -172,14 +186,24 @@ HEAD_TENSORS = [
     *_projection("output_head.prior_net.0", "prior", "B", "D", "W_p1 [out, in]"),
     TensorSpec("output_head.gelu_table", "gelu_table", (256,), "int8", -127, 127, "GELU of index - 128"),
     TensorSpec("output_head.fused.weight", "fused_weight", ("V", "D+B"), *W, "[W_out, 0.1 W_p2] [out, in]"),
-    TensorSpec("output_head.fused.scale", "fused_scale", ("V",), "uint16", 0, 65535, "scale a vocabulary row"),
+    TensorSpec(
+        "output_head.fused.scale", "fused_scale", ("V",), "uint16", 0, 65535, "scale a vocabulary row"
+    ),
 ]
 
 TENSORS = [*MODEL_TENSORS, *BLOCK_TENSORS, *HEAD_TENSORS]
 
 _PARTS = {
-    "q": EventProjection, "k": EventProjection, "v": EventProjection, "decay": Projection, "out": Projection,
-    "up": SpikeProjection, "down": Projection, "attention_norm": Norm, "ffn_norm": Norm, "prior": Projection,
+    "q": EventProjection,
+    "k": EventProjection,
+    "v": EventProjection,
+    "decay": Projection,
+    "out": Projection,
+    "up": SpikeProjection,
+    "down": Projection,
+    "attention_norm": Norm,
+    "ffn_norm": Norm,
+    "prior": Projection,
 }
 
 
@@ -201,7 +225,12 @@ def _build(cls, specs: list[TensorSpec], tensors: dict[str, np.ndarray], layer: 
             fields.setdefault(part, {})[leaf] = value
         else:
             fields[part] = value
-    return cls(**{name: _PARTS[name](**value) if isinstance(value, dict) else value for name, value in fields.items()})
+    return cls(
+        **{
+            name: _PARTS[name](**value) if isinstance(value, dict) else value
+            for name, value in fields.items()
+        }
+    )
 
 
 def _lookup(owner, place: str) -> np.ndarray:
@@ -222,7 +251,9 @@ class IntegerModel:
     head: HeadWeights
 
     @classmethod
-    def from_tensors(cls, shape: ModelShape, numerics: Numerics, tensors: dict[str, np.ndarray]) -> "IntegerModel":
+    def from_tensors(
+        cls, shape: ModelShape, numerics: Numerics, tensors: dict[str, np.ndarray]
+    ) -> "IntegerModel":
         """Build from named tensors; a missing, unknown or ill-formed one is a `UserError`."""
         expected = dict(tensor_names(shape))
         missing = [name for name in expected if name not in tensors]
@@ -238,7 +269,9 @@ class IntegerModel:
             numerics=numerics,
             embedding_table=tensors["spike_encoder.embedding_table"],
             slopes=tensors["attention.slopes"],
-            blocks=tuple(_build(BlockWeights, BLOCK_TENSORS, tensors, layer) for layer in range(shape.layers)),
+            blocks=tuple(
+                _build(BlockWeights, BLOCK_TENSORS, tensors, layer) for layer in range(shape.layers)
+            ),
             head=_build(HeadWeights, HEAD_TENSORS, tensors),
         )
 

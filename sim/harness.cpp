@@ -66,14 +66,15 @@ struct Card {
         top->s_axi_control_bready = top->s_axi_control_rready = 1;
         top->s_axi_control_wstrb = 0xF;
         top->ap_rst_n = 0;
-        // What the ports of a kernel in reset say means nothing: the clock runs without the memories.
-        for (int i = 0; i < RESET_CYCLES; i++, cycle++) {
+        // What the ports of a kernel in reset say means nothing: the clock runs without the memories. The kernel pipelines its
+        // reset, so it stays in reset for some cycles more.
+        for (int i = 0; i < 2 * RESET_CYCLES; i++, cycle++) {
+            top->ap_rst_n = i >= RESET_CYCLES;
             top->ap_clk = 0;
             eval(0);
             top->ap_clk = 1;
             eval(1);
         }
-        top->ap_rst_n = 1;
         error.clear();
     }
 };
@@ -100,11 +101,11 @@ std::string place(const char* file, int line) { return std::string(" at ") + fil
 
 // Verilator calls these for $finish, $stop (a failed assertion) and internal errors.
 void vl_finish(const char* file, int line, const char*) VL_MT_UNSAFE { report("$finish" + place(file, line)); }
-void vl_stop(const char* file, int line, const char* scope) VL_MT_UNSAFE {
-    report(std::string("assertion failed in ") + scope + place(file, line));
+void vl_stop(const char* file, int line, const char*) VL_MT_UNSAFE {
+    report("an assertion of the kernel failed" + place(file, line) + "; its message is on the standard output");
 }
-void vl_fatal(const char* file, int line, const char* scope, const char* message) VL_MT_UNSAFE {
-    report(std::string(message) + " in " + scope + place(file, line));
+void vl_fatal(const char* file, int line, const char*, const char* message) VL_MT_UNSAFE {
+    report(message + place(file, line));
 }
 
 extern "C" {

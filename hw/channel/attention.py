@@ -14,10 +14,10 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..config import Engine
 from ..lib import Queue
-from ..types import KvCommand, RingShape, Source, broadcast_layout, stage_layout, write_layout
+from ..types import KvCommand, RingShape, Source, stage_layout, write_layout
 from .accumulator import AccumulatorBank
 from .drain import Answer, drain_port
-from .intake import Intake, Plan
+from .intake import Intake, Plan, cast_port
 from .score import Score
 from .staging import Staging
 from .walk import Walk, unit_layout
@@ -51,7 +51,7 @@ class AttentionEngine(wiring.Component):
     ring, slot_beats, group, column, active : In
         Shape of the ring, beats of a slot (2 * heads * head_words), and place of this channel in it; static.
         A channel that is not active completes commands at once.
-    cast : In(stream, always ready)
+    cast : In(cast_port(engine))
         Broadcast words; the kinds that do not concern attention are ignored.
     commands : In(stream of KvCommand)
     arrivals : In(stream of stage_layout)
@@ -75,7 +75,7 @@ class AttentionEngine(wiring.Component):
         super().__init__({
             "ring": In(RingShape), "slot_beats": In(range(2 * engine.query_words + 1)),
             "group": In(5), "column": In(6), "active": In(1),
-            "cast": In(stream.Signature(broadcast_layout(engine), always_ready=True)),
+            "cast": In(cast_port(engine)),
             "commands": In(stream.Signature(KvCommand)),
             "arrivals": In(stream.Signature(stage_layout(engine))),
             "loaded": In(1),

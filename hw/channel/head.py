@@ -1,7 +1,7 @@
-"""Decoding head of a channel: an accumulator a lane, a serial drain through one multiplier, and a running maximum.
+"""Decoding head of a channel: a serial drain of summed tiles through one multiplier, and a running maximum.
 
-    products ─► sums (one a lane) ─ tile ends ─► held ─┐ one lane a cycle
-    scale beats ────────────────────────────► scales ──┴─► held * scale ─► maximum of (logit, lowest id)
+    sums of a tile ─► held ─┐ one lane a cycle
+    scale beats ──► scales ─┴─► held * scale ─► maximum of (logit, lowest id)
 """
 
 from amaranth.hdl import Cat, Const, Module, Signal, signed
@@ -26,11 +26,11 @@ class Best(data.Struct):
 
 
 class Head(wiring.Component):
-    """Sums tiles of `lanes` vocabulary rows, and keeps the largest scaled sum.
+    """Scales the sums of tiles of `lanes` vocabulary rows, and keeps the largest.
 
     Tile t of channel k holds rows (t * channels + k) * lanes .. + lanes - 1. A row of scale 0 never wins; of equal logits the
-    lowest id wins, since rows come in increasing order. While a tile drains (one lane a cycle), the next one adds up.
-    Throughput: one addition a cycle; a tile of fewer than `lanes` additions waits at its first scale beat.
+    lowest id wins, since rows come in increasing order. A tile drains one lane a cycle while the next one is summed; until it
+    has drained, no scales of the next are taken.
 
     Parameters
     ----------
@@ -47,14 +47,11 @@ class Head(wiring.Component):
         Number of this channel; static.
     start : In
         A head operation begins: forget the best, next tile is tile 0. Only while `idle`.
-    add : In
-        Add `products` to the running tile.
-    products : In
     scale : {valid, half, beat, ready}
         Scale beat `half` of the running tile; only while `ready`. Half 1 must follow half 0.
     end : In
-        The running tile is complete (its last addition came in an earlier cycle, its scales are here).
-        It comes within 4 cycles of scale half 1, before any addition of the next tile.
+        A tile is complete: `sums` are its sums. It comes within 4 cycles of scale half 1.
+    sums : In
     idle : Out
         All tiles are in `best`, and no scales are waiting for `end`.
     best : Out(Best)
@@ -66,12 +63,11 @@ class Head(wiring.Component):
         super().__init__({
             "index": In(5),
             "start": In(1),
-            "add": In(1),
-            "products": In(data.ArrayLayout(signed(16), engine.lanes)),
             "scale": In(wiring.Signature({
                 "valid": Out(1), "half": Out(1), "beat": Out(beat_layout(engine)), "ready": In(1),
             })),
             "end": In(1),
+            "sums": In(data.ArrayLayout(signed(ACC_BITS), engine.lanes)),
             "idle": Out(1),
             "best": Out(Best),
         })
@@ -85,13 +81,12 @@ class Head(wiring.Component):
         draining = Signal()
         lane = Signal(range(lanes))
 
-        self._sum(m, held)
         self._take_scales(m, scales)
         m.d.comb += self.scale.ready.eq(~taken)
         with m.If(self.scale.valid & self.scale.half):
             m.d.sync += taken.eq(1)
         with m.If(self.end):
-            m.d.sync += draining.eq(1)
+            m.d.sync += [draining.eq(1), *(kept.eq(total) for kept, total in zip(held, self.sums))]
         with m.If(draining):
             m.d.sync += lane.eq(lane + 1)
             with m.If(lane == lanes - 1):
@@ -99,15 +94,6 @@ class Head(wiring.Component):
         working = self._maximum(m, held, scales, draining, lane)
         m.d.comb += self.idle.eq(~(taken | working))
         return m
-
-    def _sum(self, m, held):
-        """The running tile. At its end the sums move over and start again at zero."""
-        for lane, kept in enumerate(held):
-            total = Signal(signed(ACC_BITS), name=f"sum_{lane}")
-            with m.If(self.add):
-                m.d.sync += total.eq(total + self.products[lane])
-            with m.If(self.end):
-                m.d.sync += [kept.eq(total), total.eq(0)]
 
     def _take_scales(self, m, scales):
         """Two scales of 16 bits lie in two bytes of a beat, low byte first."""

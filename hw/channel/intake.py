@@ -1,13 +1,18 @@
 """Front of the attention engine: sorts broadcast words, and derives from a KV command what this channel does for it."""
 
 from amaranth.hdl import Module, Mux, Signal, signed
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import Engine
 from ..types import BEAT_ADDRESS, Cast, KvCommand, RingShape, beat_layout, broadcast_layout
 
 SLOPE_BITS = 10
+
+
+def cast_port(engine: Engine) -> wiring.Signature:
+    """Broadcast words: a stream that is always ready."""
+    return wiring.Signature({"valid": Out(1), "payload": Out(broadcast_layout(engine))})
 
 
 class Intake(wiring.Component):
@@ -21,7 +26,7 @@ class Intake(wiring.Component):
 
     Members
     -------
-    cast : In(stream, always ready)
+    cast : In(cast_port(engine))
     column, half : In
         This channel's column; beats of k (or v) in a slot; static.
     q : Out
@@ -37,7 +42,7 @@ class Intake(wiring.Component):
         self._engine = engine
         word = beat_layout(engine)
         super().__init__({
-            "cast": In(stream.Signature(broadcast_layout(engine), always_ready=True)),
+            "cast": In(cast_port(engine)),
             "column": In(6), "half": In(range(engine.query_words + 1)),
             "q": Out(wiring.Signature({"valid": Out(1), "index": Out(range(engine.query_words)), "word": Out(word)})),
             "kv": Out(wiring.Signature({
@@ -50,17 +55,17 @@ class Intake(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         cast, kind = self.cast.payload, self.cast.payload.kind
-        first = Signal(12)              # first head-space word of this column
-        local = Signal(signed(13))
+        first, end = Signal(12), Signal(12)     # first head-space word of this column, and of the next one
+        local = Signal(8)
         mine = Signal()
         word = Signal(8 * self._engine.lanes, reset_less=True)
         m.d.sync += [
-            first.eq(self.column * self.half),
+            first.eq(self.column * self.half), end.eq(first + self.half),
             self.q.valid.eq(0), self.kv.valid.eq(0), self.start.eq(0),
         ]
         m.d.comb += [
             local.eq(cast.index - first),
-            mine.eq((local >= 0) & (local < self.half)),
+            mine.eq((cast.index >= first) & (cast.index < end)),
             self.q.word.as_value().eq(word), self.kv.word.as_value().eq(word),
         ]
         with m.If(self.cast.valid & ((kind == Cast.QUERY) | (kind == Cast.KEY) | (kind == Cast.VALUE))):

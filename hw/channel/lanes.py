@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..config import Engine
 from ..lib import Queue
-from ..types import ChannelCommand, Item, Source, Work, beat_layout
+from ..types import ACC_BITS, ChannelCommand, Item, Source, Work, beat_layout
 from .accumulator import AccumulatorBank
 from .drain import Answer, drain_port
 from .head import Head
@@ -169,6 +169,8 @@ class LaneGroup(wiring.Component):
     ----------
     LATENCY : int
         Cycles from the transfer of a MATRIX command's last item to `op_done`.
+    HEAD_LATENCY : int
+        Cycles from the transfer of a HEAD command's last beat to `op_done`, unless an earlier tile is still draining.
     DRAIN_LATENCY : int
         Cycles from a drain request to its word.
     SIDE_LATENCY : int
@@ -187,12 +189,14 @@ class LaneGroup(wiring.Component):
         Sources ACC (clears the word) and BEST; other sources are ignored.
     """
 
-    LATENCY = 3
+    LATENCY = 4
     DRAIN_LATENCY = Answer.LATENCY
     SIDE_LATENCY = 1
 
     def __init__(self, *, engine: Engine):
         self._engine = engine
+        self._head = Head(engine=engine)
+        self.HEAD_LATENCY = self._head.LATENCY + 3
         super().__init__({
             "index": In(5),
             "commands": In(stream.Signature(ChannelCommand)),
@@ -209,40 +213,52 @@ class LaneGroup(wiring.Component):
         m.submodules.queue = queue = Queue(ChannelCommand, depth=COMMANDS)
         m.submodules.control = control = _Control(engine)
         m.submodules.bank = bank = AccumulatorBank(lanes=engine.lanes, depth=engine.accumulators)
-        m.submodules.head = head = Head(engine=engine)
+        m.submodules.head = head = self._head
         connect(m, flipped(self.commands), queue.i)
         connect(m, queue.o, control.commands)
         connect(m, flipped(self.items), control.items)
         connect(m, flipped(self.beats), control.beats)
-        operands, products = Signal(_Token), Signal(_Token)     # tokens beside operand and product registers
-        m.d.sync += [operands.eq(control.token), products.eq(operands)]
+        tokens = [Signal(_Token, name=name) for name in ("operands", "products", "sums")]  # beside registers of the lanes
+        for before, after in zip([control.token, *tokens], tokens):
+            m.d.sync += after.eq(before)
+        _operands, products, sums = tokens
         m.d.comb += [
             control.index.eq(self.index), head.index.eq(self.index),
             control.scale_ready.eq(head.scale.ready), control.head_idle.eq(head.idle),
             head.start.eq(control.head_start),
             head.scale.valid.eq(control.scale), head.scale.half.eq(control.half), head.scale.beat.eq(self.beats.payload),
-            bank.add.valid.eq(operands.add), bank.add.address.eq(operands.word),
-            head.add.eq(products.head), head.end.eq(products.tile),
+            bank.add.valid.eq(products.add), bank.add.address.eq(products.word),
+            head.end.eq(products.tile),
         ]
-        m.d.sync += [self.side.valid.eq(control.pass_side), self.op_done.eq(products.last | control.head_done)]
+        m.d.sync += [self.side.valid.eq(control.pass_side), self.op_done.eq(sums.last | control.head_done)]
         with m.If(control.pass_side):
             m.d.sync += self.side.data.eq(self.beats.payload)
-        self._multiply(m, control.token, operands, bank, head)
+        self._multiply(m, control.token, *tokens[:2], bank, head)
         self._answer(m, bank, head)
         return m
 
-    def _multiply(self, m, token, operands, bank, head):
+    def _multiply(self, m, token, operands, products, bank, head):
+        """Lane: operands, product, and a sum that follows the product (MATRIX) or adds up a tile (HEAD): a DSP slice."""
         value = Signal(signed(8), reset_less=True)
+        running = Signal()              # the sums hold a part of the tile
         with m.If(token.add | token.head):
             m.d.sync += value.eq(self.items.payload.value)
+        with m.If(products.head | products.tile):
+            m.d.sync += running.eq(products.head)
         for lane in range(self._engine.lanes):
             weight = Signal(signed(8), name=f"weight_{lane}", reset_less=True)
             product = Signal(signed(16), name=f"product_{lane}", reset_less=True)
+            total = Signal(signed(ACC_BITS), name=f"sum_{lane}", reset_less=True)
             with m.If(token.add | token.head):
                 m.d.sync += weight.eq(self.beats.payload[lane])
             with m.If(operands.add | operands.head):
                 m.d.sync += product.eq(weight * value)
-            m.d.comb += [bank.add.addends[lane].eq(product), head.products[lane].eq(product)]
+            with m.If(products.add | products.head):
+                m.d.sync += total.eq(Mux(products.head & running, total, 0) + product)
+            m.d.comb += [
+                bank.add.addends[lane].eq(total[:16].as_signed()),
+                head.sums[lane].eq(Mux(running, total, 0)),
+            ]
 
     def _answer(self, m, bank, head):
         m.submodules.answer = answer = Answer(engine=self._engine, bank=Source.ACC, fixed=Source.BEST)

@@ -49,7 +49,7 @@ class TokenLoop(wiring.Component):
             "start": In(1), "done": Out(1), "stop_reason": Out(StopReason), "error": Out(ErrorCode),
             "error_address": Out(32),
             "forget": In(1), "restore": In(1), "restore_position": In(21), "restore_pending": In(16),
-            "restore_has_pending": In(1),
+            "restore_has_pending": In(1), "restoring": Out(1),
             "side": Out(stream.Signature(ChannelCommand)), "beat_valid": In(1), "beat": In(8 * engine.lanes),
             "go": Out(1), "info": Out(PassInfo), "head_pass": Out(1), "decoding": Out(1),
             "finished": In(1), "best": In(16), "token": Out(stream.Signature(16)),
@@ -186,4 +186,4 @@ class TokenLoop(wiring.Component):
                 left.eq(left - 1), self._slot.eq(Mux(self._slot == slots - 1, ring.anchors, self._slot + 1)),
                 self._populated.eq(Mux(self._populated == slots, slots, self._populated + 1)),
             ]
-        self.restoring = left != 0
+        m.d.comb += self.restoring.eq(left != 0)

@@ -31,14 +31,22 @@ class FusionPath(wiring.Component):
         self.LATENCY = self._fusion.LATENCY
         # From a WEIGHT word to the earliest MIX word of the same head at this component's inputs.
         self.RECIPROCAL_LATENCY = self._reciprocal.LATENCY + 2
-        super().__init__({
-            "entry": In(OpEntry),
-            "weight_valid": In(1), "weight_tag": In(WordOp), "weight_word": In(drain_layout(engine)),
-            "mix_valid": In(1), "mix_tag": In(WordOp), "numerator": In(drain_layout(engine)),
-            "state": In(word16(engine)),
-            "cast_valid": Out(1), "cast_word": Out(data.ArrayLayout(signed(8), engine.lanes)), "cast_index": Out(8),
-            "done": Out(1),
-        })
+        super().__init__(
+            {
+                "entry": In(OpEntry),
+                "weight_valid": In(1),
+                "weight_tag": In(WordOp),
+                "weight_word": In(drain_layout(engine)),
+                "mix_valid": In(1),
+                "mix_tag": In(WordOp),
+                "numerator": In(drain_layout(engine)),
+                "state": In(word16(engine)),
+                "cast_valid": Out(1),
+                "cast_word": Out(data.ArrayLayout(signed(8), engine.lanes)),
+                "cast_index": Out(8),
+                "done": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -46,7 +54,8 @@ class FusionPath(wiring.Component):
         m.submodules.reciprocal = reciprocal = self._reciprocal
         m.submodules.fusion = fusion = self._fusion
         m.submodules.quotients = quotients = Memory(
-            shape=data.StructLayout({"n": 5, "recip": 18}), depth=max(2, 1 << (self._engine.heads - 1).bit_length()),
+            shape=data.StructLayout({"n": 5, "recip": 18}),
+            depth=max(2, 1 << (self._engine.heads - 1).bit_length()),
             init=[],
         )
         held = [Signal(24, name=f"held{i}") for i in range(lanes)]
@@ -60,17 +69,24 @@ class FusionPath(wiring.Component):
         m.d.comb += [
             write.en.eq(reciprocal.o_valid),
             write.addr.eq(pipe.carry(0, 1 + reciprocal.LATENCY, self.weight_tag.index, "head")),
-            write.data.n.eq(reciprocal.n), write.data.recip.eq(reciprocal.recip),
+            write.data.n.eq(reciprocal.n),
+            write.data.recip.eq(reciprocal.recip),
             read.addr.eq(self.mix_tag.sub),
-            fusion.i_valid.eq(self.mix_valid), fusion.num.eq(self.numerator), fusion.h.eq(self.state),
-            fusion.n.eq(read.data.n), fusion.recip.eq(read.data.recip),
-            fusion.gain_o.eq(self.entry.multiplier_a), fusion.gain_h.eq(self.entry.multiplier_b),
+            fusion.i_valid.eq(self.mix_valid),
+            fusion.num.eq(self.numerator),
+            fusion.h.eq(self.state),
+            fusion.n.eq(read.data.n),
+            fusion.recip.eq(read.data.recip),
+            fusion.gain_o.eq(self.entry.multiplier_a),
+            fusion.gain_h.eq(self.entry.multiplier_b),
             fusion.shift.eq(self.entry.shift_a),
         ]
         tags = Pipeline(m, self.mix_valid, fusion.LATENCY)
         tag = WordOp(tags.carry(0, fusion.LATENCY, self.mix_tag, "tag"))
         m.d.comb += [
-            self.cast_valid.eq(fusion.o_valid), self.cast_word.eq(fusion.m), self.cast_index.eq(tag.index),
+            self.cast_valid.eq(fusion.o_valid),
+            self.cast_word.eq(fusion.m),
+            self.cast_index.eq(tag.index),
             self.done.eq(fusion.o_valid & tag.last),
         ]
         return m

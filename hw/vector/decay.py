@@ -29,14 +29,16 @@ class DecayUpdate(wiring.Component):
 
     def __init__(self, lanes: int):
         self._lanes = lanes
-        super().__init__({
-            "i_valid": In(1),
-            "y": In(data.ArrayLayout(signed(18), lanes)),
-            "h": In(data.ArrayLayout(signed(16), lanes)),
-            "beta": In(data.ArrayLayout(16, lanes)),
-            "o_valid": Out(1),
-            "o": Out(data.ArrayLayout(signed(16), lanes)),
-        })
+        super().__init__(
+            {
+                "i_valid": In(1),
+                "y": In(data.ArrayLayout(signed(18), lanes)),
+                "h": In(data.ArrayLayout(signed(16), lanes)),
+                "beta": In(data.ArrayLayout(16, lanes)),
+                "o_valid": Out(1),
+                "o": Out(data.ArrayLayout(signed(16), lanes)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -75,13 +77,15 @@ class ResidualSum(wiring.Component):
 
     def __init__(self, lanes: int):
         self._lanes = lanes
-        super().__init__({
-            "i_valid": In(1),
-            "y": In(data.ArrayLayout(signed(18), lanes)),
-            "residual": In(data.ArrayLayout(signed(16), lanes)),
-            "o_valid": Out(1),
-            "pre": Out(data.ArrayLayout(signed(18), lanes)),
-        })
+        super().__init__(
+            {
+                "i_valid": In(1),
+                "y": In(data.ArrayLayout(signed(18), lanes)),
+                "residual": In(data.ArrayLayout(signed(16), lanes)),
+                "o_valid": Out(1),
+                "pre": Out(data.ArrayLayout(signed(18), lanes)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

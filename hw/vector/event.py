@@ -9,16 +9,18 @@ from .requantise import Requantise
 from .stages import ROUNDING_SHIFT, Pipeline, rounding_shift, saturate127
 
 
-def _within(x, threshold):
-    """abs(x) < threshold, as two comparisons side by side."""
-    return (x < threshold) & (x + threshold > 0)
+def _within(pipe: Pipeline, x, threshold, name: str):
+    """abs(x) < threshold, as a register at stage 2."""
+    below = pipe.reg(1, x < threshold, f"{name}_below")
+    above = pipe.reg(1, x + threshold > 0, f"{name}_above")
+    return pipe.reg(2, below & above, name)
 
 
 class Eventise(wiring.Component):
     """e = 0 where abs(acc) < threshold, else sat127(requantise(acc)), for each lane (`model.ops.event`).
 
-    Latency `LATENCY` cycles, a word a cycle, no back-pressure. The requantised numbers are also put out, so that one
-    instance serves both; they come at `Requantise.LATENCY`.
+    Latency `LATENCY` cycles, a word a cycle, no back-pressure. The requantised numbers are also put out, so
+    that one instance serves both; they come at `Requantise.LATENCY`.
 
     Parameters
     ----------
@@ -39,17 +41,19 @@ class Eventise(wiring.Component):
 
     def __init__(self, lanes: int):
         self._lanes = lanes
-        super().__init__({
-            "i_valid": In(1),
-            "acc": In(data.ArrayLayout(signed(ACC_BITS), lanes)),
-            "threshold": In(data.ArrayLayout(27, lanes)),
-            "multiplier": In(data.ArrayLayout(15, lanes)),
-            "shift": In(data.ArrayLayout(6, lanes)),
-            "y_valid": Out(1),
-            "y": Out(data.ArrayLayout(signed(18), lanes)),
-            "o_valid": Out(1),
-            "e": Out(data.ArrayLayout(signed(8), lanes)),
-        })
+        super().__init__(
+            {
+                "i_valid": In(1),
+                "acc": In(data.ArrayLayout(signed(ACC_BITS), lanes)),
+                "threshold": In(data.ArrayLayout(27, lanes)),
+                "multiplier": In(data.ArrayLayout(15, lanes)),
+                "shift": In(data.ArrayLayout(6, lanes)),
+                "y_valid": Out(1),
+                "y": Out(data.ArrayLayout(signed(18), lanes)),
+                "o_valid": Out(1),
+                "e": Out(data.ArrayLayout(signed(8), lanes)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -65,15 +69,19 @@ class Eventise(wiring.Component):
             self.o_valid.eq(pipe.valid[-1]),
         ]
         for lane in range(self._lanes):
-            within = pipe.reg(1, _within(self.acc[lane], self.threshold[lane]), f"within{lane}")
-            within = pipe.carry(1, Requantise.LATENCY, within, f"within{lane}")
-            e = pipe.reg(self.LATENCY, Mux(within, 0, saturate127(requantise.y[lane])).as_signed(), f"e{lane}")
+            within = _within(pipe, self.acc[lane], self.threshold[lane], f"within{lane}")
+            within = pipe.carry(2, Requantise.LATENCY, within, f"within{lane}")
+            e = pipe.reg(
+                self.LATENCY, Mux(within, 0, saturate127(requantise.y[lane])).as_signed(), f"e{lane}"
+            )
             m.d.comb += self.e[lane].eq(e)
         return m
 
 
 class ScalarEvent(wiring.Component):
-    """`model.ops.event` of a residual word with one parameter set for all lanes; threshold 0 gives `model.ops.head_input`.
+    """`model.ops.event` of a residual word with one parameter set for all lanes.
+
+    Threshold 0 gives `model.ops.head_input`.
 
     Latency `LATENCY` cycles, a word a cycle, no back-pressure.
 
@@ -96,15 +104,17 @@ class ScalarEvent(wiring.Component):
 
     def __init__(self, lanes: int):
         self._lanes = lanes
-        super().__init__({
-            "i_valid": In(1),
-            "x": In(data.ArrayLayout(signed(16), lanes)),
-            "threshold": In(15),
-            "multiplier": In(15),
-            "shift": In(6),
-            "o_valid": Out(1),
-            "e": Out(data.ArrayLayout(signed(8), lanes)),
-        })
+        super().__init__(
+            {
+                "i_valid": In(1),
+                "x": In(data.ArrayLayout(signed(16), lanes)),
+                "threshold": In(15),
+                "multiplier": In(15),
+                "shift": In(6),
+                "o_valid": Out(1),
+                "e": Out(data.ArrayLayout(signed(8), lanes)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -113,11 +123,11 @@ class ScalarEvent(wiring.Component):
         amount = pipe.carry(1, 3, pipe.reg(1, (self.shift - 1)[:6], "amount"), "amount")
         for lane in range(self._lanes):
             x = pipe.reg(1, self.x[lane], f"x{lane}")
-            within = pipe.reg(1, _within(self.x[lane], self.threshold), f"within{lane}")
             negative = pipe.reg(2, x[-1], f"negative{lane}")
             product = pipe.reg(2, x * multiplier, f"product{lane}")
-            product = pipe.reg(3, (product - negative)[:len(product)].as_signed(), f"product{lane}")
-            within = pipe.carry(1, 5, within, f"within{lane}")
+            product = pipe.reg(3, (product - negative)[: len(product)].as_signed(), f"product{lane}")
+            within = _within(pipe, self.x[lane], self.threshold, f"within{lane}")
+            within = pipe.carry(2, 5, within, f"within{lane}")
             e = rounding_shift(pipe, 3, product, amount, bits=8, symmetric=True, name=f"e{lane}", zero=within)
             m.d.comb += self.e[lane].eq(e)
         m.d.comb += self.o_valid.eq(pipe.valid[-1])
@@ -146,13 +156,15 @@ class StepThreshold(wiring.Component):
 
     def __init__(self, lanes: int):
         self._lanes = lanes
-        super().__init__({
-            "i_valid": In(1),
-            "acc": In(data.ArrayLayout(signed(ACC_BITS), lanes)),
-            "threshold": In(data.ArrayLayout(signed(ACC_BITS), lanes)),
-            "o_valid": Out(1),
-            "bits": Out(lanes),
-        })
+        super().__init__(
+            {
+                "i_valid": In(1),
+                "acc": In(data.ArrayLayout(signed(ACC_BITS), lanes)),
+                "threshold": In(data.ArrayLayout(signed(ACC_BITS), lanes)),
+                "o_valid": Out(1),
+                "bits": Out(lanes),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -184,20 +196,22 @@ class PopCount(wiring.Component):
 
     def __init__(self, lanes: int):
         self._lanes = lanes
-        super().__init__({
-            "i_valid": In(1),
-            "word": In(data.ArrayLayout(8, lanes)),
-            "o_valid": Out(1),
-            "count": Out(range(lanes + 1)),
-        })
+        super().__init__(
+            {
+                "i_valid": In(1),
+                "word": In(data.ArrayLayout(8, lanes)),
+                "o_valid": Out(1),
+                "count": Out(range(lanes + 1)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         pipe = Pipeline(m, self.i_valid, self.LATENCY)
         active = [self.word[lane].any() for lane in range(self._lanes)]
-        fours = [pipe.reg(1, sum(active[i:i + 4])[:3], "four") for i in range(0, self._lanes, 4)]
+        fours = [pipe.reg(1, sum(active[i : i + 4])[:3], "four") for i in range(0, self._lanes, 4)]
         while len(fours) > 1:
-            fours = [sum(fours[i + 1:i + 2], fours[i]) for i in range(0, len(fours), 2)]
-        count = pipe.reg(2, fours[0][:len(self.count)], "count")
+            fours = [sum(fours[i + 1 : i + 2], fours[i]) for i in range(0, len(fours), 2)]
+        count = pipe.reg(2, fours[0][: len(self.count)], "count")
         m.d.comb += [self.count.eq(count), self.o_valid.eq(pipe.valid[-1])]
         return m

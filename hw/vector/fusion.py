@@ -1,7 +1,7 @@
 """Fusion of attention and decay: the division of the attention sums, and the gated mix of both paths.
 
-    den ─► Reciprocal ─► n, recip ─┐
-    num ───────────────────────────┴─► o = num / den ─► o * G_o + h * G_h ─► shift, round, saturate ─► m
+den ─► Reciprocal ─► n, recip ─┐
+num ───────────────────────────┴─► o = num / den ─► o * G_o + h * G_h ─► shift, round, saturate ─► m
 """
 
 from amaranth.hdl import C, Cat, Module, Mux, signed
@@ -14,14 +14,14 @@ from ..types import ACC_BITS
 from .requantise import WIDE_PRODUCT, wide_product
 from .stages import ROUNDING_SHIFT, Pipeline, highest, rounding_shift
 
-RECIPROCAL_BITS = RECIPROCAL_FRAC + 2   # recip is at most 2^17
+RECIPROCAL_BITS = RECIPROCAL_FRAC + 2  # recip is at most 2^17
 
 
 class Reciprocal(wiring.Component):
-    """recip = floor(2^(n + 16) / den) with n = bit length of den; 0 where den is 0 (inside `model.ops.divide`).
+    """recip = floor(2^(n + 16) / den) with n = bit length of den, 0 where den is 0 (`model.ops.divide`).
 
-    den is shifted to D in [2^23, 2^24); then recip = floor(2^40 / D). Its leading bit is 2^16, or 2^17 for a power of two;
-    the others come from a restoring division, two a stage.
+    den is shifted to D in [2^23, 2^24); then recip = floor(2^40 / D). Its leading bit is 2^16, or 2^17 for a
+    power of two; the others come from a restoring division of radix 4, two bits a stage.
 
     Latency `LATENCY` cycles, a number a cycle, no back-pressure.
 
@@ -32,17 +32,18 @@ class Reciprocal(wiring.Component):
         Bit length (0..24) and reciprocal.
     """
 
-    _BITS_A_STAGE = 2
-    LATENCY = 2 + RECIPROCAL_FRAC // _BITS_A_STAGE
+    LATENCY = 3 + RECIPROCAL_FRAC // 2
 
     def __init__(self):
-        super().__init__({
-            "i_valid": In(1),
-            "den": In(DEN_BITS),
-            "o_valid": Out(1),
-            "n": Out(range(DEN_BITS + 1)),
-            "recip": Out(RECIPROCAL_BITS),
-        })
+        super().__init__(
+            {
+                "i_valid": In(1),
+                "den": In(DEN_BITS),
+                "o_valid": Out(1),
+                "n": Out(range(DEN_BITS + 1)),
+                "recip": Out(RECIPROCAL_BITS),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -53,20 +54,21 @@ class Reciprocal(wiring.Component):
         n = pipe.reg(1, n, "n")
         aligned = (den << align)[:DEN_BITS]
         divisor = pipe.reg(2, aligned, "divisor")
-        remainder = pipe.reg(2, (-aligned)[:DEN_BITS], "remainder")     # 2^24 - D, behind the leading bit
+        remainder = pipe.reg(2, (-aligned)[:DEN_BITS], "remainder")  # 2^24 - D, behind the leading bit
         power = pipe.carry(2, self.LATENCY - 1, divisor[:-1] == 0, "power")
+        triple = pipe.reg(3, divisor + (divisor << 1), "triple")
+        divisor = pipe.reg(3, divisor, "divisor")
+        remainder = pipe.reg(3, remainder, "remainder")
         quotient = C(0, 0)
-        for stage in range(3, self.LATENCY + 1):
-            for _ in range(self._BITS_A_STAGE):
-                rest = Cat(C(0, 1), remainder) - divisor
-                fits = ~rest[-1]
-                remainder = Mux(fits, rest[:DEN_BITS], Cat(C(0, 1), remainder[:-1]))
-                quotient = Cat(fits, quotient)
+        for stage in range(4, self.LATENCY + 1):
+            digit, remainder = _divide_step(remainder, divisor, triple)
+            quotient = Cat(digit, quotient)
             if stage < self.LATENCY:
+                triple = pipe.reg(stage, triple, "triple")
+                divisor = pipe.reg(stage, divisor, "divisor")
                 remainder = pipe.reg(stage, remainder, "remainder")
                 quotient = pipe.reg(stage, quotient, "quotient")
-                divisor = pipe.reg(stage, divisor, "divisor")
-        # The top bit of the divisor is clear only where den is 0. For a power of two the division yields only ones.
+        # The divisor's top bit is clear only where den is 0. A power of two yields nothing but ones.
         some = divisor[-1]
         recip = Cat(quotient & (some & ~power).replicate(RECIPROCAL_FRAC), some & ~power, some & power)
         m.d.comb += [
@@ -77,8 +79,21 @@ class Reciprocal(wiring.Component):
         return m
 
 
+def _divide_step(remainder, divisor, triple):
+    """(digit 0..3, new remainder) of 4 * remainder over the divisor; all three differences side by side."""
+    scaled = Cat(C(0, 2), remainder)
+    rests = [scaled, scaled - divisor, scaled - (divisor << 1), scaled - triple]
+    fits = [~rest[-1] for rest in rests[1:]]
+    digit = Cat(fits[2] | (fits[0] & ~fits[1]), fits[1])
+    low = Mux(fits[0], rests[1], rests[0])
+    high = Mux(fits[2], rests[3], rests[2])
+    return digit, Mux(fits[1], high, low)[:DEN_BITS]
+
+
 class MixFusion(wiring.Component):
-    """m = sat127(rnd(o * G_o + h * G_h, sh)) with o = num / den, for each lane (`model.ops.divide`, `model.ops.mix`).
+    """m = sat127(rnd(o * G_o + h * G_h, sh)) with o = num / den, for each lane.
+
+    `model.ops.divide` and `model.ops.mix`.
 
     Latency `LATENCY` cycles, a word a cycle, no back-pressure.
 
@@ -103,23 +118,28 @@ class MixFusion(wiring.Component):
 
     def __init__(self, lanes: int):
         self._lanes = lanes
-        super().__init__({
-            "i_valid": In(1),
-            "num": In(data.ArrayLayout(signed(ACC_BITS), lanes)),
-            "h": In(data.ArrayLayout(signed(16), lanes)),
-            "n": In(range(DEN_BITS + 1)),
-            "recip": In(RECIPROCAL_BITS),
-            "gain_o": In(15),
-            "gain_h": In(15),
-            "shift": In(6),
-            "o_valid": Out(1),
-            "m": Out(data.ArrayLayout(signed(8), lanes)),
-        })
+        super().__init__(
+            {
+                "i_valid": In(1),
+                "num": In(data.ArrayLayout(signed(ACC_BITS), lanes)),
+                "h": In(data.ArrayLayout(signed(16), lanes)),
+                "n": In(range(DEN_BITS + 1)),
+                "recip": In(RECIPROCAL_BITS),
+                "gain_o": In(15),
+                "gain_h": In(15),
+                "shift": In(6),
+                "o_valid": Out(1),
+                "m": Out(data.ArrayLayout(signed(8), lanes)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         pipe = Pipeline(m, self.i_valid, self.LATENCY)
-        gains, summed = WIDE_PRODUCT + 1, WIDE_PRODUCT + 3      # stages of the second multiplication's operands, of the sum
+        gains, summed = (
+            WIDE_PRODUCT + 1,
+            WIDE_PRODUCT + 3,
+        )  # stages of the second multiplication's operands, of the sum
         gain_o = pipe.reg(gains, self.gain_o, "gain_o")
         gain_h = pipe.reg(gains, self.gain_h, "gain_h")
         amount = pipe.reg(summed, (self.shift - 1)[:6], "amount")
@@ -133,7 +153,7 @@ class MixFusion(wiring.Component):
             part_o = pipe.reg(gains + 1, o * gain_o, f"part_o{lane}")
             part_h = pipe.reg(gains + 1, h * gain_h, f"part_h{lane}")
             total = pipe.reg(summed, part_o + part_h, f"total{lane}")
-            biased = (total - total[-1])[:len(total)].as_signed()
+            biased = (total - total[-1])[: len(total)].as_signed()
             mixed = rounding_shift(pipe, summed, biased, amount, bits=8, symmetric=True, name=f"mixed{lane}")
             m.d.comb += self.m[lane].eq(mixed)
         m.d.comb += self.o_valid.eq(pipe.valid[-1])

@@ -14,8 +14,8 @@ ENTRIES = 256
 class Gelu(wiring.Component):
     """out = table[sat(y, 8) + 128] for each lane (`model.ops.gelu_index`, `model.ops.gelu`).
 
-    Every lane reads a copy of its own. A table is written in words of `lanes` entries, in order, at any rate; behind the last
-    word it is copied to the lanes, an entry a cycle (`busy` for 256 + 3 cycles).
+    Every lane reads a copy of its own. A table is written in words of `lanes` entries, in order, at any rate;
+    behind the last word it is copied to the lanes, an entry a cycle (`busy` for 256 + 3 cycles).
 
     Latency `LATENCY` cycles, a word a cycle, no back-pressure.
 
@@ -41,16 +41,18 @@ class Gelu(wiring.Component):
     def __init__(self, lanes: int):
         self._lanes = lanes
         word = data.ArrayLayout(signed(8), lanes)
-        super().__init__({
-            "i_valid": In(1),
-            "y": In(data.ArrayLayout(signed(18), lanes)),
-            "o_valid": Out(1),
-            "out": Out(word),
-            "w_valid": In(1),
-            "w_word": In(exact_log2(ENTRIES // lanes)),
-            "w_values": In(word),
-            "busy": Out(1),
-        })
+        super().__init__(
+            {
+                "i_valid": In(1),
+                "y": In(data.ArrayLayout(signed(18), lanes)),
+                "o_valid": Out(1),
+                "out": Out(word),
+                "w_valid": In(1),
+                "w_word": In(exact_log2(ENTRIES // lanes)),
+                "w_values": In(word),
+                "busy": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -84,15 +86,17 @@ class _Unpack(wiring.Component):
     def __init__(self, lanes: int):
         self._lanes = lanes
         self._words = ENTRIES // lanes
-        super().__init__({
-            "w_valid": In(1),
-            "w_word": In(exact_log2(self._words)),
-            "w_values": In(data.ArrayLayout(signed(8), lanes)),
-            "busy": Out(1),
-            "o_valid": Out(1),
-            "index": Out(8),
-            "value": Out(signed(8)),
-        })
+        super().__init__(
+            {
+                "w_valid": In(1),
+                "w_word": In(exact_log2(self._words)),
+                "w_values": In(data.ArrayLayout(signed(8), lanes)),
+                "busy": Out(1),
+                "o_valid": Out(1),
+                "index": Out(8),
+                "value": Out(signed(8)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

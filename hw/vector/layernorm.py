@@ -17,9 +17,9 @@ from symlight.model.ops import NORMALISED_BITS, rsqrt_table
 
 from .stages import ROUNDING_SHIFT, Pipeline, adder_tree, highest, rounding_shift, tree_stages
 
-WIDTH_BITS = 12     # a vector has up to 2048 elements
-SPREAD_BITS = 48    # width of Q
-_SPLIT = 17         # low bits of a wide factor: they fit the 18-bit side of a DSP
+WIDTH_BITS = 12  # a vector has up to 2048 elements
+SPREAD_BITS = 48  # width of Q
+_SPLIT = 17  # low bits of a wide factor: they fit the 18-bit side of a DSP
 
 
 class LayerNormStatistics(wiring.Component):
@@ -40,8 +40,8 @@ class LayerNormStatistics(wiring.Component):
     i_valid, i_first, i_last, pre : In
         Words of a vector; elements beyond its width are 0.
     width, inv_width, epsilon : In
-        Constants of the vector: D, rounded 2^32 / D, and the offset of Q (at least 16). They do not change from the
-        last word to `o_valid`.
+        Constants of the vector: D, rounded 2^32 / D, and the offset of Q (at least 16). They do not change
+        from the last word to `o_valid`.
     o_valid : Out
         The results of a vector are there; they stay until the next `o_valid`.
     mean, e, r : Out
@@ -50,19 +50,21 @@ class LayerNormStatistics(wiring.Component):
     def __init__(self, lanes: int, max_words: int):
         self._lanes = lanes
         self._elements = lanes * max_words
-        super().__init__({
-            "i_valid": In(1),
-            "i_first": In(1),
-            "i_last": In(1),
-            "pre": In(data.ArrayLayout(signed(PRE_BITS), lanes)),
-            "width": In(WIDTH_BITS),
-            "inv_width": In(33),
-            "epsilon": In(signed(32)),
-            "o_valid": Out(1),
-            "mean": Out(signed(PRE_BITS)),
-            "e": Out(5),
-            "r": Out(16),
-        })
+        super().__init__(
+            {
+                "i_valid": In(1),
+                "i_first": In(1),
+                "i_last": In(1),
+                "pre": In(data.ArrayLayout(signed(PRE_BITS), lanes)),
+                "width": In(WIDTH_BITS),
+                "inv_width": In(33),
+                "epsilon": In(signed(32)),
+                "o_valid": Out(1),
+                "mean": Out(signed(PRE_BITS)),
+                "e": Out(5),
+                "r": Out(16),
+            }
+        )
 
     @property
     def LATENCY(self) -> int:
@@ -106,15 +108,17 @@ class _Totals(wiring.Component):
 
     def __init__(self, lanes: int, elements: int):
         self._lanes = lanes
-        super().__init__({
-            "i_valid": In(1),
-            "i_first": In(1),
-            "i_last": In(1),
-            "pre": In(data.ArrayLayout(signed(PRE_BITS), lanes)),
-            "o_valid": Out(1),
-            "total": Out(signed(_sum_bits(elements))),
-            "squares": Out(_square_bits(elements)),
-        })
+        super().__init__(
+            {
+                "i_valid": In(1),
+                "i_first": In(1),
+                "i_last": In(1),
+                "pre": In(data.ArrayLayout(signed(PRE_BITS), lanes)),
+                "o_valid": Out(1),
+                "total": Out(signed(_sum_bits(elements))),
+                "squares": Out(_square_bits(elements)),
+            }
+        )
 
     @staticmethod
     def latency(lanes: int) -> int:
@@ -125,7 +129,7 @@ class _Totals(wiring.Component):
         stages = self.latency(self._lanes)
         pipe = Pipeline(m, self.i_valid, stages)
         pre = [pipe.reg(1, element, "pre") for element in self.pre]
-        squares = [pipe.reg(2, (element * element)[:2 * PRE_BITS - 1], "square") for element in pre]
+        squares = [pipe.reg(2, (element * element)[: 2 * PRE_BITS - 1], "square") for element in pre]
         word_squares = adder_tree(pipe, 2, squares, self.squares.shape(), "squares")
         word_total = adder_tree(pipe, 1, pre, self.total.shape(), "total")
         word_total = pipe.carry(stages - 2, stages - 1, word_total, "total")
@@ -144,28 +148,30 @@ class _Root(wiring.Component):
     """Mean, exponent and reciprocal root of S and SS; fully pipelined."""
 
     LATENCY = 11
-    _MEAN, _SPREAD = 3, 7       # stages of the mean and of Q
+    _MEAN, _SPREAD = 3, 7  # stages of the mean and of Q
 
     def __init__(self, elements: int):
-        super().__init__({
-            "i_valid": In(1),
-            "total": In(signed(_sum_bits(elements))),
-            "squares": In(_square_bits(elements)),
-            "width": In(WIDTH_BITS),
-            "inv_width": In(33),
-            "epsilon": In(signed(32)),
-            "o_valid": Out(1),
-            "mean": Out(signed(PRE_BITS)),
-            "e": Out(5),
-            "r": Out(16),
-        })
+        super().__init__(
+            {
+                "i_valid": In(1),
+                "total": In(signed(_sum_bits(elements))),
+                "squares": In(_square_bits(elements)),
+                "width": In(WIDTH_BITS),
+                "inv_width": In(33),
+                "epsilon": In(signed(32)),
+                "o_valid": Out(1),
+                "mean": Out(signed(PRE_BITS)),
+                "e": Out(5),
+                "r": Out(16),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         pipe = Pipeline(m, self.i_valid, self.LATENCY)
         mean = self._mean(pipe)
         spread = self._spread(pipe, mean)
-        exponent = highest([spread[i:i + 2].any() for i in range(0, SPREAD_BITS, 2)])
+        exponent = highest([spread[i : i + 2].any() for i in range(0, SPREAD_BITS, 2)])
         exponent = pipe.reg(self._SPREAD + 1, exponent, "exponent")
         spread = pipe.carry(self._SPREAD, self._SPREAD + 1, spread, "spread")
         # The eight bits from bit 2 e + 1 down: Q << 6 >> 2 e.
@@ -191,10 +197,10 @@ class _Root(wiring.Component):
         high_low = pipe.reg(1, high * inv_low, "high_low")
         high_high = pipe.reg(1, high * inv_high, "high_high")
         negative = pipe.reg(1, total[-1], "negative")
-        half = 1 << (31 - _SPLIT)       # rounding, in units of the cross products
+        half = 1 << (31 - _SPLIT)  # rounding, in units of the cross products
         cross = pipe.reg(2, low_high + high_low + half, "cross")
         outer = pipe.reg(2, Cat(low_low, high_high).as_signed() - negative, "outer")
-        mean = ((outer >> _SPLIT) + cross)[32 - _SPLIT:][:PRE_BITS]
+        mean = ((outer >> _SPLIT) + cross)[32 - _SPLIT :][:PRE_BITS]
         return pipe.reg(self._MEAN, mean.as_signed(), "mean")
 
     def _spread(self, pipe: Pipeline, mean):
@@ -204,16 +210,16 @@ class _Root(wiring.Component):
         squares = pipe.carry(1, self._SPREAD - 1, squares, "squares")
         scaled = pipe.reg(self._MEAN + 1, mean * self.width, "scaled")
         mean = pipe.carry(self._MEAN, self._MEAN + 2, mean, "mean")
-        rest = pipe.reg(self._MEAN + 2, ((total << 1) - scaled)[:len(total) + 1].as_signed(), "rest")
+        rest = pipe.reg(self._MEAN + 2, ((total << 1) - scaled)[: len(total) + 1].as_signed(), "rest")
         low = pipe.reg(self._MEAN + 3, mean * rest[:_SPLIT], "low")
         high = pipe.reg(self._MEAN + 3, mean * rest[_SPLIT:].as_signed(), "high")
         return pipe.reg(self._SPREAD, (squares - low - (high << _SPLIT))[:SPREAD_BITS], "spread")
 
 
 class LayerNormNormalise(wiring.Component):
-    """y = sat(rnd(n * gamma, gamma_shift) + beta, 16), n = sat(rnd((pre - mean) * r, e - 1), 19), for each lane.
+    """y = sat(rnd(n * gamma, gamma_shift) + beta, 16) for each lane: the rest of `model.ops.layer_norm`.
 
-    The rest of `model.ops.layer_norm`. Latency `LATENCY` cycles, a word a cycle, no back-pressure.
+    n = sat(rnd((pre - mean) * r, e - 1), 19). Latency `LATENCY` cycles, a word a cycle, no back-pressure.
 
     Parameters
     ----------
@@ -231,23 +237,25 @@ class LayerNormNormalise(wiring.Component):
         int16 Q4.11.
     """
 
-    _NORMALISED = 3 + ROUNDING_SHIFT    # stage of n
+    _NORMALISED = 3 + ROUNDING_SHIFT  # stage of n
     LATENCY = _NORMALISED + 2 + ROUNDING_SHIFT
 
     def __init__(self, lanes: int):
         self._lanes = lanes
-        super().__init__({
-            "i_valid": In(1),
-            "pre": In(data.ArrayLayout(signed(PRE_BITS), lanes)),
-            "gamma": In(data.ArrayLayout(signed(16), lanes)),
-            "beta": In(data.ArrayLayout(signed(16), lanes)),
-            "mean": In(signed(PRE_BITS)),
-            "e": In(5),
-            "r": In(16),
-            "gamma_shift": In(5),
-            "o_valid": Out(1),
-            "y": Out(data.ArrayLayout(signed(16), lanes)),
-        })
+        super().__init__(
+            {
+                "i_valid": In(1),
+                "pre": In(data.ArrayLayout(signed(PRE_BITS), lanes)),
+                "gamma": In(data.ArrayLayout(signed(16), lanes)),
+                "beta": In(data.ArrayLayout(signed(16), lanes)),
+                "mean": In(signed(PRE_BITS)),
+                "e": In(5),
+                "r": In(16),
+                "gamma_shift": In(5),
+                "o_valid": Out(1),
+                "y": Out(data.ArrayLayout(signed(16), lanes)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -263,9 +271,7 @@ class LayerNormNormalise(wiring.Component):
             gamma = pipe.carry(0, normalised, self.gamma[lane], f"gamma{lane}")
             beta = pipe.carry(0, self.LATENCY - 1, self.beta[lane], f"beta{lane}")
             x = _product(pipe, normalised, n, gamma, f"product{lane}")
-            y = rounding_shift(
-                pipe, normalised + 2, x, gamma_amount, bits=16, addend=beta, name=f"y{lane}"
-            )
+            y = rounding_shift(pipe, normalised + 2, x, gamma_amount, bits=16, addend=beta, name=f"y{lane}")
             m.d.comb += self.y[lane].eq(y)
         m.d.comb += self.o_valid.eq(pipe.valid[-1])
         return m
@@ -276,4 +282,4 @@ def _product(pipe: Pipeline, stage: int, a, b, name: str):
     negative = a[-1] ^ b[-1] if b.shape().signed else a[-1]
     negative = pipe.reg(stage + 1, negative, f"{name}_negative")
     x = pipe.reg(stage + 1, a * b, name)
-    return pipe.reg(stage + 2, (x - negative)[:len(x)].as_signed(), name)
+    return pipe.reg(stage + 2, (x - negative)[: len(x)].as_signed(), name)

@@ -31,17 +31,19 @@ class Lif(wiring.Component):
 
     def __init__(self, lanes: int):
         self._lanes = lanes
-        super().__init__({
-            "i_valid": In(1),
-            "x": In(data.ArrayLayout(signed(16), lanes)),
-            "v": In(data.ArrayLayout(signed(16), lanes)),
-            "leak": In(15),
-            "threshold": In(signed(16)),
-            "clamp": In(15),
-            "o_valid": Out(1),
-            "o": Out(data.ArrayLayout(signed(16), lanes)),
-            "s": Out(lanes),
-        })
+        super().__init__(
+            {
+                "i_valid": In(1),
+                "x": In(data.ArrayLayout(signed(16), lanes)),
+                "v": In(data.ArrayLayout(signed(16), lanes)),
+                "leak": In(15),
+                "threshold": In(signed(16)),
+                "clamp": In(15),
+                "o_valid": Out(1),
+                "o": Out(data.ArrayLayout(signed(16), lanes)),
+                "s": Out(lanes),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

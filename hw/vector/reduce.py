@@ -9,7 +9,7 @@ from .stages import Pipeline, adder_tree, tree_stages
 
 
 class DrainReduce(wiring.Component):
-    """One word for all channels: lane by lane the sum of theirs, in a registered adder tree (four terms a stage).
+    """One word for all channels: lane by lane the sum of theirs, in an adder tree of four terms a stage.
 
     Latency `LATENCY` cycles, ceil(log4 channels) and at least 1; a word a cycle, no back-pressure.
 
@@ -27,7 +27,8 @@ class DrainReduce(wiring.Component):
     i_side : In, array of channels
         The channel puts a word of a SIDE command on the bus.
     i_word : In, array of channels
-        The channel's word; zero from a channel that has nothing to say while `i_valid` or any `i_side` is high.
+        The channel's word; zero from a channel that has nothing to say while `i_valid` or any `i_side` is
+        high.
     o_valid, o_side : Out
         `i_valid`, and whether any `i_side`, of the word.
     o_word : Out
@@ -38,14 +39,16 @@ class DrainReduce(wiring.Component):
         self._channels = channels
         self._lanes = lanes
         word = data.ArrayLayout(signed(ACC_BITS), lanes)
-        super().__init__({
-            "i_valid": In(1),
-            "i_side": In(1).array(channels),
-            "i_word": In(word).array(channels),
-            "o_valid": Out(1),
-            "o_side": Out(1),
-            "o_word": Out(word),
-        })
+        super().__init__(
+            {
+                "i_valid": In(1),
+                "i_side": In(1).array(channels),
+                "i_word": In(word).array(channels),
+                "o_valid": Out(1),
+                "o_side": Out(1),
+                "o_word": Out(word),
+            }
+        )
 
     @property
     def LATENCY(self) -> int:

@@ -1,6 +1,6 @@
-"""Requantisation: a 32-bit accumulator times a multiplier, over a power of two, rounded and saturated to 18 bits.
+"""Requantisation: accumulator times multiplier over a power of two, rounded and saturated to 18 bits.
 
-    acc, M ─► operands ─► two partial products ─► product ─► coarse shift ─► fine shift ─► round, saturate ─► y
+acc, M ─► operands ─► two partial products ─► product ─► coarse shift ─► fine shift ─► round, saturate ─► y
 """
 
 from amaranth.hdl import Cat, Module, Value, signed
@@ -10,14 +10,14 @@ from amaranth.lib.wiring import In, Out
 from ..types import ACC_BITS
 from .stages import ROUNDING_SHIFT, Pipeline, rounding_shift
 
-WIDE_PRODUCT = 3    # stages of a `wide_product`
-_SPLIT = 17         # low bits of a wide factor: unsigned, they fit the 18-bit side of a DSP
+WIDE_PRODUCT = 3  # stages of a `wide_product`
+_SPLIT = 17  # low bits of a wide factor: unsigned, they fit the 18-bit side of a DSP
 
 
 def wide_product(pipe: Pipeline, stage: int, wide: Value, factor: Value, name: str = "product") -> Value:
-    """x - (x < 0) with x = wide * factor, at stage + 3; `wide` signed up to 34 bits, `factor` unsigned up to 26.
+    """x - (x < 0) with x = wide * factor, at stage + 3.
 
-    Two multipliers of a DSP's size, with operand and product registers.
+    `wide` is signed with 18 to 34 bits, `factor` unsigned with up to 26 bits. Two multipliers of a DSP's size, with operand and product registers.
     """
     wide = pipe.reg(stage + 1, wide, f"{name}_wide")
     factor = pipe.reg(stage + 1, factor, f"{name}_factor")
@@ -25,7 +25,7 @@ def wide_product(pipe: Pipeline, stage: int, wide: Value, factor: Value, name: s
     high = pipe.reg(stage + 2, wide[_SPLIT:].as_signed() * factor, f"{name}_high")
     negative = pipe.reg(stage + 2, wide[-1], f"{name}_negative")
     x = Cat(low[:_SPLIT], low[_SPLIT:] + high).as_signed() - negative
-    return pipe.reg(stage + 3, x[:len(wide) + len(factor)].as_signed(), name)
+    return pipe.reg(stage + 3, x[: len(wide) + len(factor)].as_signed(), name)
 
 
 class Requantise(wiring.Component):
@@ -50,14 +50,16 @@ class Requantise(wiring.Component):
 
     def __init__(self, lanes: int):
         self._lanes = lanes
-        super().__init__({
-            "i_valid": In(1),
-            "acc": In(data.ArrayLayout(signed(ACC_BITS), lanes)),
-            "multiplier": In(data.ArrayLayout(15, lanes)),
-            "shift": In(data.ArrayLayout(6, lanes)),
-            "o_valid": Out(1),
-            "y": Out(data.ArrayLayout(signed(18), lanes)),
-        })
+        super().__init__(
+            {
+                "i_valid": In(1),
+                "acc": In(data.ArrayLayout(signed(ACC_BITS), lanes)),
+                "multiplier": In(data.ArrayLayout(15, lanes)),
+                "shift": In(data.ArrayLayout(6, lanes)),
+                "o_valid": Out(1),
+                "y": Out(data.ArrayLayout(signed(18), lanes)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

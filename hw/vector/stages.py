@@ -1,7 +1,8 @@
 """Building blocks of the vector unit's pipelines: staged registers, rounding shifts, adder trees.
 
-All pipelines here have a fixed latency and no back-pressure. A word enters with a valid bit; stage k holds its registers
-k cycles later, and they load only when a word enters the stage, so that an idle pipeline does not toggle.
+All pipelines here have a fixed latency and no back-pressure. A word enters with a valid bit; stage k holds
+its registers k cycles later, and they load only when a word enters the stage, so that an idle pipeline does
+not toggle.
 """
 
 from amaranth.hdl import C, Cat, Module, Mux, Shape, Signal, Value, signed
@@ -48,29 +49,33 @@ class Pipeline:
 
 
 def saturate(value: Value, bits: int) -> Value:
-    """Clamp a signed value to the signed range of `bits` bits (a multiplexer, two levels of logic and the detection)."""
+    """Clamp a signed value to the signed range of `bits` bits."""
     if len(value) <= bits:
         return value
     sign = value[-1]
-    top = value[bits - 1:]
-    limit = Cat((~sign).replicate(bits - 1), sign)
-    return Mux(top.any() & ~top.all(), limit, value[:bits]).as_signed()
+    top = value[bits - 1 :]
+    return Mux(top.any() & ~top.all(), _limit(sign, bits), value[:bits].as_signed())
 
 
 def saturate127(value: Value) -> Value:
     """Clamp a signed value of at least 9 bits to [-127, 127]."""
     sign = value[-1]
     top = value[7:]
-    minimum = sign & ~value[:7].any()   # -128 when nothing overflows
-    limit = Cat(C(1, 1), (~sign).replicate(6), sign)
-    return Mux((top.any() & ~top.all()) | minimum, limit, value[:8]).as_signed()
+    minimum = sign & ~value[:7].any()  # -128 when nothing overflows
+    return Mux((top.any() & ~top.all()) | minimum, _limit(sign, 8, symmetric=True), value[:8].as_signed())
+
+
+def _limit(sign: Value, bits: int, symmetric: bool = False) -> Value:
+    """The end of the range that a value of this sign has overflown."""
+    high = (1 << (bits - 1)) - 1
+    return Mux(sign, C(-high if symmetric else -high - 1, signed(bits)), C(high, signed(bits)))
 
 
 def half_down(value: Value, shift: int) -> Value:
-    """What `rnd(x, shift)` adds to x before a fixed arithmetic shift, where `value` has the sign of x: 2^(shift-1) - (x < 0).
+    """What `rnd(x, shift)` adds to x before a fixed arithmetic shift: 2^(shift-1) - (x < 0).
 
-    Where x is 0 the sign does not matter. As an unsigned number of `shift` bits it fills the low bits of another
-    addend, so rounding then costs no adder of its own.
+    `value` has the sign of x; where x is 0 it does not matter. As an unsigned number of `shift` bits it fills the low bits of
+    another addend, so rounding then costs no adder of its own.
     """
     return Cat(value[-1].replicate(shift - 1), ~value[-1])
 
@@ -78,13 +83,23 @@ def half_down(value: Value, shift: int) -> Value:
 ROUNDING_SHIFT = 3  # stages of a `rounding_shift`
 
 
-def rounding_shift(pipe: Pipeline, stage: int, x: Value, amount: Value, *, bits: int, symmetric: bool = False,
-                   addend: Value | None = None, zero: Value | None = None, name: str = "rounded") -> Value:
+def rounding_shift(
+    pipe: Pipeline,
+    stage: int,
+    x: Value,
+    amount: Value,
+    *,
+    bits: int,
+    symmetric: bool = False,
+    addend: Value | None = None,
+    zero: Value | None = None,
+    name: str = "rounded",
+) -> Value:
     """`rnd(x, s)` with a variable s, saturated, as a signed register of `bits` bits at stage + 3.
 
     The caller subtracts 1 from a negative x beforehand (x' = x - (x < 0); at x = 0 either will do), then
-    rnd(x, s) = ((x' >> (s - 1)) + 1) >> 1. The first stage shifts by multiples of 4, the second by the rest and
-    detects what cannot fit, the third rounds and saturates.
+    rnd(x, s) = ((x' >> (s - 1)) + 1) >> 1. The first stage shifts by multiples of 4, the second by the rest
+    and detects what cannot fit, the third rounds and saturates.
 
     Parameters
     ----------
@@ -104,17 +119,16 @@ def rounding_shift(pipe: Pipeline, stage: int, x: Value, amount: Value, *, bits:
     rest = pipe.reg(stage + 1, amount[:2], f"{name}_rest")
     fine = coarse >> rest
     kept = pipe.reg(stage + 2, fine[:kept_bits].as_signed(), f"{name}_kept")
-    top = fine[kept_bits - 1:]
+    top = fine[kept_bits - 1 :]
     over = pipe.reg(stage + 2, top.any() & ~top.all(), f"{name}_over")
     sign = pipe.reg(stage + 2, coarse[-1], f"{name}_sign")
     half = C(1, signed(2)) if addend is None else Cat(C(1, 1), addend).as_signed()
     rounded = (kept + half)[1:].as_signed()
     inside = saturate127(rounded) if symmetric else saturate(rounded, bits)
-    limit = Cat(C(1, 1) if symmetric else ~sign, (~sign).replicate(bits - 2), sign).as_signed()
-    result = Mux(over, limit, inside)
+    result = Mux(over, _limit(sign, bits, symmetric), inside)
     if zero is not None:
         result = Mux(zero, 0, result)
-    return pipe.reg(stage + 3, result.as_signed(), name)
+    return pipe.reg(stage + 3, result, name)
 
 
 def highest(bits) -> Value:
@@ -133,7 +147,7 @@ def highest(bits) -> Value:
 def tree_stages(count: int) -> int:
     """Stages of an `adder_tree` of `count` terms."""
     stages = 1
-    while 4 ** stages < count:
+    while 4**stages < count:
         stages += 1
     return stages
 
@@ -141,17 +155,17 @@ def tree_stages(count: int) -> int:
 def adder_tree(pipe: Pipeline, stage: int, terms, shape: Shape, name: str = "tree") -> Value:
     """The sum of `terms` (of `stage`) as a register of `shape`, `tree_stages(len(terms))` stages later.
 
-    Two levels of adders between registers: at most four terms are added in a stage. Sums are cut to `shape`, which
-    is exact when the whole sum fits.
+    Two levels of adders between registers: at most four terms are added in a stage. Sums are cut to `shape`,
+    which is exact when the whole sum fits.
     """
     for stage in range(stage + 1, stage + 1 + tree_stages(len(terms))):
-        terms = [pipe.reg(stage, _sum(terms[i:i + 4], shape), name) for i in range(0, len(terms), 4)]
+        terms = [pipe.reg(stage, _sum(terms[i : i + 4], shape), name) for i in range(0, len(terms), 4)]
     return terms[0]
 
 
 def _sum(terms, shape: Shape) -> Value:
     while len(terms) > 1:
-        pairs = [sum(terms[i + 1:i + 2], terms[i]) for i in range(0, len(terms), 2)]
+        pairs = [sum(terms[i + 1 : i + 2], terms[i]) for i in range(0, len(terms), 2)]
         terms = [_cut(pair, shape) for pair in pairs]
     return _cut(terms[0], shape)
 
@@ -159,5 +173,5 @@ def _sum(terms, shape: Shape) -> Value:
 def _cut(value: Value, shape: Shape) -> Value:
     if len(value) <= shape.width:
         return value
-    value = value[:shape.width]
+    value = value[: shape.width]
     return value.as_signed() if shape.signed else value

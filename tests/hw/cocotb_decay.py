@@ -19,7 +19,11 @@ async def decay_and_residual(dut, idle):
     rng = np.random.default_rng(bench.seed)
     decay = Pipe(bench, "decay", DecayUpdate(LANES), idle)
     y, h, beta = numbers(rng, 18, SIZE), numbers(rng, 16, SIZE), numbers(rng, 16, SIZE, signed=False)
-    y[0], h[0], beta[0] = [2**17 - 1, -2**17, 2**17 - 1, -2**17], [-2**15, 2**15 - 1, 2**15 - 1, -2**15], 2**16 - 1
+    y[0], h[0], beta[0] = (
+        [2**17 - 1, -(2**17), 2**17 - 1, -(2**17)],
+        [-(2**15), 2**15 - 1, 2**15 - 1, -(2**15)],
+        2**16 - 1,
+    )
     # Half of what moves: (z - h) * 2^15 / 2^16 with an odd difference is a tie.
     y[1], h[1], beta[1] = [101, -99, 0, 1], [0, 0, 1, 0], 2**15
     y[2:60], beta[2:60] = numbers(rng, 16, (58, LANES)), 2**15
@@ -29,8 +33,8 @@ async def decay_and_residual(dut, idle):
 
     residual = Pipe(bench, "residual", ResidualSum(LANES), idle)
     y, stream = numbers(rng, 18, SIZE), numbers(rng, 16, SIZE)
-    y[0], stream[0] = [2**17 - 1, -2**17, 2**17 - 1, -2**17], [2**15 - 1, -2**15, -2**15, 2**15 - 1]
+    y[0], stream[0] = [2**17 - 1, -(2**17), 2**17 - 1, -(2**17)], [2**15 - 1, -(2**15), -(2**15), 2**15 - 1]
     pre = ops.residual_sum(stream, y)
-    assert (pre == 2**17 - 1).any() and (pre == -2**17).any()
+    assert (pre == 2**17 - 1).any() and (pre == -(2**17)).any()
     residual.send_all({"y": y, "residual": stream}, {"pre": pre})
     await run(bench, decay, residual)

@@ -22,7 +22,9 @@ async def eventise(dut, idle):
     acc, multiplier, shift = words(rng, 600)
     # A third of the thresholds is met or missed by one.
     near = np.clip(np.abs(acc) + rng.integers(-1, 2, acc.shape), 1, 2**27 - 1)
-    threshold = np.where(rng.random(acc.shape) < 0.3, near, np.maximum(numbers(rng, 27, acc.shape, signed=False), 1))
+    threshold = np.where(
+        rng.random(acc.shape) < 0.3, near, np.maximum(numbers(rng, 27, acc.shape, signed=False), 1)
+    )
     e = ops.event(acc, threshold, multiplier, shift)
     assert (e == 127).any() and (e == -127).any() and ((e == 0) & (acc != 0)).any()
     pipe.send_all(
@@ -41,8 +43,13 @@ async def scalar_event(dut, idle):
     size = (600, LANES)
     x = numbers(rng, 16, size)
     threshold = np.where(rng.random(600) < 0.3, 0, numbers(rng, 15, 600, signed=False))
-    threshold = np.where(rng.random(600) < 0.3, np.clip(np.abs(x[:, 0]) + rng.integers(-1, 2, 600), 0, 2**15 - 1), threshold)
-    multiplier, shift = numbers(rng, 15, 600, signed=False), np.minimum(rng.integers(1, 48, 600), rng.integers(1, 48, 600))
+    threshold = np.where(
+        rng.random(600) < 0.3, np.clip(np.abs(x[:, 0]) + rng.integers(-1, 2, 600), 0, 2**15 - 1), threshold
+    )
+    multiplier, shift = (
+        numbers(rng, 15, 600, signed=False),
+        np.minimum(rng.integers(1, 48, 600), rng.integers(1, 48, 600)),
+    )
     tie = ties(rng, 600, bits=16)
     half = rng.random(600) < 0.3
     x[:, 1] = np.where(half, tie[0], x[:, 1])
@@ -62,7 +69,7 @@ async def step_and_count(dut, idle):
     rng = np.random.default_rng(bench.seed)
     step = Pipe(bench, "step", StepThreshold(LANES), idle)
     acc = numbers(rng, 32, (400, LANES))
-    near = np.clip(acc + rng.integers(-1, 2, acc.shape), -2**31, 2**31 - 1)
+    near = np.clip(acc + rng.integers(-1, 2, acc.shape), -(2**31), 2**31 - 1)
     threshold = np.where(rng.random(acc.shape) < 0.5, near, numbers(rng, 32, acc.shape))
     bits = ops.step(acc - threshold)
     step.send_all({"acc": acc, "threshold": threshold}, {"bits": bits @ (1 << np.arange(LANES))})

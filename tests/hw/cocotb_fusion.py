@@ -41,12 +41,19 @@ def shift_of(choice, rng):
 
 
 @cocotb.test(**LIMIT)
-@cocotb.parametrize(idle=["never", "random"], gains=["random", "first", "second", "largest"], shift=["least", "fitting", "most"])
+@cocotb.parametrize(
+    idle=["never", "random"],
+    gains=["random", "first", "second", "largest"],
+    shift=["least", "fitting", "most"],
+)
 async def mix(dut, idle, gains, shift):
     bench = Bench(dut)
     rng = np.random.default_rng(bench.seed)
     gain_o, gain_h = {
-        "random": rng.integers(0, 2**15, 2), "first": (2**14, 0), "second": (0, 2**14), "largest": (32767, 32767),
+        "random": rng.integers(0, 2**15, 2),
+        "first": (2**14, 0),
+        "second": (0, 2**14),
+        "largest": (32767, 32767),
     }[gains]
     # A power of two as the only gain and shift 15 make every odd operand a tie.
     sh = 15 if shift == "fitting" and gains in ("first", "second") else shift_of(shift, rng)

@@ -27,7 +27,7 @@ class Lookups(Pipe):
         for word in range(ENTRIES // LANES):
             self.port("w_valid").value = 1
             self.port("w_word").value = word
-            self.port("w_values").value = pack(self.values, table[word * LANES:][:LANES])
+            self.port("w_values").value = pack(self.values, table[word * LANES :][:LANES])
             await self.bench.step()
             self.port("w_valid").value = 0
             self.port("w_values").value = self.bench.rng.getrandbits(8 * LANES)
@@ -48,14 +48,14 @@ async def looks_up(dut, idle):
     rng = np.random.default_rng(bench.seed)
     pipe = Lookups(bench, idle)
     await bench.reset()
-    for gaps in (False, True):      # the second table replaces the first
+    for gaps in (False, True):  # the second table replaces the first
         table = rng.integers(-127, 128, ENTRIES)
         await pipe.load(table, gaps)
     y = numbers(rng, 18, (200, LANES))
-    y[:ENTRIES // LANES] = np.arange(-128, 128).reshape(-1, LANES)
-    y[ENTRIES // LANES:2 * ENTRIES // LANES] = np.arange(127, -129, -1).reshape(-1, LANES)
+    y[: ENTRIES // LANES] = np.arange(-128, 128).reshape(-1, LANES)
+    y[ENTRIES // LANES : 2 * ENTRIES // LANES] = np.arange(127, -129, -1).reshape(-1, LANES)
     pipe.send_all({"y": y}, {"out": ops.gelu(ops.sat(y, 8), table)})
-    await run(bench, pipe)      # its resets keep the table
+    await run(bench, pipe)  # its resets keep the table
 
 
 @cocotb.test(**LIMIT)

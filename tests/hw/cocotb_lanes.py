@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import cocotb
 import numpy as np
-from bench import Agent, Bench, Source, bits, fields, parameters
+from bench import Bench, Source, bits, parameters
+from channel_bench import Drain, Watch, beat_of
 
-from symlight.hw.channel.head import Best
 from symlight.hw.channel.lanes import LaneGroup
 from symlight.hw.config import card
-from symlight.hw.types import ChannelCommand, DrainRequest, Item, Work, beat_layout, drain_layout
+from symlight.hw.types import ChannelCommand, Item, Work, beat_layout, drain_layout
 from symlight.hw.types import Source as Origin
 from symlight.model import ops
 
@@ -19,63 +19,6 @@ INDEX = 1
 
 def engine():
     return replace(card("sim2"), **parameters()["engine"])
-
-
-class Drain(Agent):
-    """Asks one request a cycle; the word must be zero unless it answers one."""
-
-    def __init__(self, bench, part, latency, layout):
-        super().__init__(bench)
-        self.latency, self.layout = latency, layout
-        self.valid, self.request = getattr(self.dut, f"{part}__valid"), getattr(self.dut, f"{part}__request")
-        self.word = getattr(self.dut, f"{part}__word")
-        self.queue, self.waiting, self.answers = [], [], []
-
-    def ask(self, source, address=0):
-        """Queue a request; the answer is appended to `answers` as (source, address, lanes)."""
-        self.queue.append((source, address))
-
-    def idle(self):
-        self.valid.value = 0
-
-    def drive(self):
-        self.valid.value = int(bool(self.queue))
-        request = DrainRequest.const({})
-        if self.queue:
-            source, address = self.queue.pop(0)
-            self.waiting.append((self.bench.cycle + self.latency, source, address))
-            request = DrainRequest.const({"source": source, "address": address})
-        self.request.value = request.as_value().value
-
-    def sample(self):
-        word = int(self.word.value)
-        if self.waiting and self.waiting[0][0] == self.bench.cycle:
-            _, source, address = self.waiting.pop(0)
-            self.answers.append((source, address, fields(self.layout, word)))
-            self.count += 1
-        else:
-            assert word == 0, "a drain word without a request"
-
-    def check_empty(self):
-        assert not self.queue and not self.waiting
-
-
-class Watch(Agent):
-    """Records the cycles in which `signal` is high, and calls `event` for each."""
-
-    def __init__(self, bench, name, data=None, event=None):
-        super().__init__(bench)
-        self.signal, self.data = getattr(self.dut, name), data and getattr(self.dut, data)
-        self.cycles, self.values, self.event = [], [], event
-
-    def sample(self):
-        if int(self.signal.value):
-            self.cycles.append(self.bench.cycle)
-            self.count += 1
-            if self.data is not None:
-                self.values.append(int(self.data.value))
-            if self.event:
-                self.event()
 
 
 class Program:
@@ -94,7 +37,7 @@ class Program:
         return np.where(numpy_rng.random(shape) < 0.3, extremes, numpy_rng.integers(-128, 128, shape))
 
     def _beat(self, numbers):
-        return {i: int(v) & 255 for i, v in enumerate(numbers)}
+        return int.from_bytes(bytes(int(v) & 255 for v in numbers), "little")
 
     def _item(self, value, last, row=True):
         self.items.append({"value": int(value), "valid_row": int(row), "last": int(last)})
@@ -116,7 +59,7 @@ class Program:
         self.operations.append([(Origin.ACC, acc + b) for b in range(beats)])
         self.answers += [(Origin.ACC, acc + b, part.tolist()) for b, part in enumerate(np.split(sums, beats))]
 
-    def head(self, tiles, rows, values=None, weights=None, scales=None):
+    def head(self, tiles, rows, values=None, weights=None, scales=None, marker=None):
         """A head, and a matrix behind it: the next head would forget the best row before it is drained."""
         lanes, engine = self.engine.lanes, self.engine
         self.commands.append({"work": Work.HEAD, "count": tiles, "words": 1, "stream": 1})
@@ -125,7 +68,7 @@ class Program:
         if scales is None:
             scales = np.random.default_rng(self.rng.getrandbits(32)).integers(0, 65536, (tiles, lanes))
             scales *= np.random.default_rng(self.rng.getrandbits(32)).random((tiles, lanes)) < 0.8
-        marker = self.rng.random() < 0.3
+        marker = not rows or self.rng.random() < 0.3 if marker is None else marker
         ids, logits = [], []
         for t in range(tiles):
             for i in range(rows):
@@ -156,14 +99,14 @@ class Program:
         if kind == "side":
             data = [self._beat(self.weights(self.engine.lanes)) for _ in range(count)]
             self.beats += data
-            self.side += [bits(beat_layout(self.engine), beat) for beat in data]
+            self.side += data
 
     async def run(self, bench, idle="never", ask=True):
         """Send everything, drain each operation as soon as it is done, compare. Returns the agents."""
         dut = bench.dut
         commands = Source(bench, "commands", ChannelCommand, idle=idle)
         items = Source(bench, "items", Item, idle=idle)
-        beats = Source(bench, "beats", beat_layout(self.engine), idle=idle)
+        beats = Source(bench, "beats", None, idle=idle)
         drain = Drain(bench, "drain", LaneGroup.DRAIN_LATENCY, drain_layout(self.engine))
         todo = iter(self.operations)
 
@@ -280,7 +223,22 @@ async def head_ties_and_padding(dut):
         if case == 4:       # all negative
             weights[:] = np.abs(weights) // 2 + 1
         program.head(3, 5, values=values, weights=weights, scales=scales)
+    program.head(2, 0)      # tiles without rows: all sums are zero
     await program.run(bench)
+
+
+@cocotb.test(**LIMIT)
+async def head_streams(dut):
+    """Tiles follow each other without a bubble, and the last one drains in the stated time."""
+    bench = Bench(dut)
+    program = Program(bench.rng, engine())
+    lanes = engine().lanes
+    weights, scales = program.weights(3, lanes, 2 * lanes), np.full((3, lanes), 1000)
+    program.head(3, 2 * lanes, weights=weights, scales=scales, marker=False)
+    *_, beats, done = await program.run(bench)
+    first, total = beats.cycles[0], 3 * (2 * lanes + 2)
+    assert beats.cycles[:total] == list(range(first, first + total))
+    assert done.cycles[0] == beats.cycles[total - 1] + LaneGroup(engine=engine()).HEAD_LATENCY
 
 
 @cocotb.test(**LIMIT)
@@ -291,7 +249,7 @@ async def reset_forgets(dut):
     stale.matrix(0, 3, 20)
     stale.head(2, 30)
     commands = Source(bench, "commands", ChannelCommand)
-    items, beats = Source(bench, "items", Item), Source(bench, "beats", beat_layout(engine()))
+    items, beats = Source(bench, "items", Item), Source(bench, "beats", None)
     dut.index.value = INDEX
     await bench.reset()
     commands.send(stale.commands)

@@ -22,7 +22,7 @@ def vectors(rng, width: int):
     yield np.where(np.arange(width) == 0, 1, 0)
     for scale in (0, 2, 5, 9, 12, 16, 17):
         yield rng.integers(-(1 << scale), 1 << scale, width)
-    yield np.clip(rng.integers(-200, 201, width) + high - 100, low, high)      # large mean, small spread
+    yield np.clip(rng.integers(-200, 201, width) + high - 100, low, high)  # large mean, small spread
     yield numbers(rng, 18, width)
 
 
@@ -40,14 +40,16 @@ def send_vector(pipe, vector, epsilon):
     words = np.pad(vector, (0, count * STATISTICS_LANES - len(vector))).reshape(count, -1)
     for i, word in enumerate(words):
         last = i == count - 1
-        pipe.send({"i_first": i == 0, "i_last": last, "pre": word}, {"mean": mean, "e": e, "r": r} if last else None)
+        pipe.send(
+            {"i_first": i == 0, "i_last": last, "pre": word}, {"mean": mean, "e": e, "r": r} if last else None
+        )
 
 
 @cocotb.test(**LIMIT)
 @cocotb.parametrize(idle=IDLE, width=[2, 16, 60, 128, 768], epsilon=[16, 5000])
 async def statistics(dut, idle, width, epsilon):
     if width == 768 and idle == "slow":
-        width = 80      # the same in less time
+        width = 80  # the same in less time
     bench = Bench(dut)
     pipe = statistics_pipe(bench, width, epsilon, idle)
     for vector in vectors(np.random.default_rng(bench.seed), width):
@@ -88,20 +90,31 @@ async def normalise(dut, idle, gamma_shift, scale):
     bench = Bench(dut)
     rng = np.random.default_rng(bench.seed + 100 * scale + gamma_shift)
     width, epsilon = 60 * LANES, 16
-    vector = np.clip(rng.integers(-(1 << scale), 1 << scale, width) + rng.integers(-1000, 1000), -2**17, 2**17 - 1)
+    vector = np.clip(
+        rng.integers(-(1 << scale), 1 << scale, width) + rng.integers(-1000, 1000), -(2**17), 2**17 - 1
+    )
     if scale == 17:
-        vector[:] = rng.choice([-2**17, 2**17 - 1, 0], width)
+        vector[:] = rng.choice([-(2**17), 2**17 - 1, 0], width)
     if scale == 3:
         vector[:] = 0
-        vector[5] = 2**17 - 1       # one large element: the largest n
+        vector[5] = 2**17 - 1  # one large element: the largest n
     gamma, beta = numbers(rng, 16, width), numbers(rng, 16, width)
     if gamma_shift == 12:
         gamma >>= 6
     mean, e, r = (int(x) for x in ops.layer_norm_stats(vector, epsilon))
     y = ops.layer_norm(vector, gamma, beta, gamma_shift, epsilon)
-    pipe = Pipe(bench, "normalise", LayerNormNormalise(LANES), idle, static={
-        "mean": mean, "e": e, "r": r, "gamma_shift": gamma_shift,
-    })
+    pipe = Pipe(
+        bench,
+        "normalise",
+        LayerNormNormalise(LANES),
+        idle,
+        static={
+            "mean": mean,
+            "e": e,
+            "r": r,
+            "gamma_shift": gamma_shift,
+        },
+    )
     words = {"pre": vector, "gamma": gamma, "beta": beta}
     pipe.send_all({k: v.reshape(-1, LANES) for k, v in words.items()}, {"y": y.reshape(-1, LANES)})
     await run(bench, pipe)
@@ -119,13 +132,25 @@ async def any_statistics(dut, e):
     """Scalars that no vector gives, too: both saturations, ties."""
     bench = Bench(dut)
     rng = np.random.default_rng(bench.seed + e)
-    mean, r, gamma_shift = int(numbers(rng, 18, 1)[0]), int(rng.choice([32768, 65535, 40001])), int(rng.integers(1, 32))
+    mean, r, gamma_shift = (
+        int(numbers(rng, 18, 1)[0]),
+        int(rng.choice([32768, 65535, 40001])),
+        int(rng.integers(1, 32)),
+    )
     size = (120, LANES)
     pre, gamma, beta = numbers(rng, 18, size), numbers(rng, 16, size), numbers(rng, 16, size)
     gamma = np.where(rng.random(size) < 0.2, 1 << max(0, min(14, gamma_shift - 2)), gamma)
-    pipe = Pipe(bench, "normalise", LayerNormNormalise(LANES), static={
-        "mean": mean, "e": e, "r": r, "gamma_shift": gamma_shift,
-    })
+    pipe = Pipe(
+        bench,
+        "normalise",
+        LayerNormNormalise(LANES),
+        static={
+            "mean": mean,
+            "e": e,
+            "r": r,
+            "gamma_shift": gamma_shift,
+        },
+    )
     y = reference(pre, mean, e, r, gamma, beta, gamma_shift)
     pipe.send_all({"pre": pre, "gamma": gamma, "beta": beta}, {"y": y})
     await run(bench, pipe)

@@ -24,15 +24,23 @@ async def equals_model(dut, idle, constants):
     bench = Bench(dut)
     rng = np.random.default_rng(bench.seed)
     numerics = CONSTANTS[constants]
-    pipe = Pipe(bench, "lif", Lif(LANES), idle, static={
-        "leak": numerics.lif_leak, "threshold": numerics.lif_threshold, "clamp": numerics.lif_clamp,
-    })
+    pipe = Pipe(
+        bench,
+        "lif",
+        Lif(LANES),
+        idle,
+        static={
+            "leak": numerics.lif_leak,
+            "threshold": numerics.lif_threshold,
+            "clamp": numerics.lif_clamp,
+        },
+    )
     size = (300, LANES)
     v, x = numbers(rng, 16, size), numbers(rng, 16, size)
-    v[0], x[0] = [-2**15, 2**15 - 1, -2**15, 2**15 - 1], [-2**15, 2**15 - 1, 2**15 - 1, -2**15]
+    v[0], x[0] = [-(2**15), 2**15 - 1, -(2**15), 2**15 - 1], [-(2**15), 2**15 - 1, 2**15 - 1, -(2**15)]
     # Around the threshold: x brings the leaked membrane to it, or misses by one.
     near = numerics.lif_threshold - ops.rnd(v * numerics.lif_leak, 15) + rng.integers(-1, 2, size)
-    x = np.where(rng.random(size) < 0.3, np.clip(near, -2**15, 2**15 - 1), x)
+    x = np.where(rng.random(size) < 0.3, np.clip(near, -(2**15), 2**15 - 1), x)
     membrane, spikes = ops.lif_step(v, x, numerics)
     assert spikes.any() == (constants != "never") and not spikes.all()
     pipe.send_all({"x": x, "v": v}, {"o": membrane, "s": spikes @ (1 << np.arange(LANES))})

@@ -25,7 +25,9 @@ class Drain(Pipe):
             inputs = {"i_valid": answer} | {f"i_side__{k}": side[k] for k in range(self.channels)}
             inputs |= {f"i_word__{k}": word[k] for k in range(self.channels)}
             packed = {port: pack(self.inputs[port], value) for port, value in inputs.items()}
-            self.queue.append((packed, {"o_word": total, "answer": int(answer), "side": int(side.any())}, inputs))
+            self.queue.append(
+                (packed, {"o_word": total, "answer": int(answer), "side": int(side.any())}, inputs)
+            )
 
     def idle(self):
         for port in self.inputs:
@@ -47,7 +49,7 @@ class Drain(Pipe):
         if item is not None:
             self.check("o_valid", {"o_word": item[1]["o_word"]}, item[2])
             self.count += 1
-        self.history = self.history[-1 - latency:]
+        self.history = self.history[-1 - latency :]
 
 
 @cocotb.test(**LIMIT)
@@ -63,7 +65,9 @@ async def sums_channels(dut, idle):
         answers = rng.integers(0, 2, 200)
         sides = (1 << rng.integers(0, channels, 200))[:, None] >> np.arange(channels) & 1
         sides *= (~answers & 1 | rng.integers(0, 8, 200) // 7)[:, None]
-        single = (answers == 0)[:, None] & (sides == 0)     # a side word comes from one channel, the others are silent
+        single = (answers == 0)[:, None] & (
+            sides == 0
+        )  # a side word comes from one channel, the others are silent
         words = np.where(single[:, :, None], 0, words)
         pipe.words(answers, sides, words)
         pipes.append(pipe)

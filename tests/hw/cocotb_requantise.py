@@ -16,9 +16,13 @@ def words(rng, count: int):
     size = (count, LANES)
     acc, multiplier = numbers(rng, 32, size), numbers(rng, 15, size, signed=False)
     # Half of the shifts leave a result that fits or just does not.
-    fitting = np.clip([max(abs(int(p)).bit_length() - 17, 1) for p in (acc * multiplier).flat], 1, 47).reshape(size)
-    shift = np.where(rng.random(size) < 0.5, np.clip(fitting + rng.integers(-2, 3, size), 1, 47), rng.integers(1, 48, size))
-    acc[0], multiplier[0], shift[0] = [-2**31, 2**31 - 1, -2**31, 2**31 - 1], 32767, [1, 1, 47, 47]
+    fitting = np.clip(
+        [max(abs(int(p)).bit_length() - 17, 1) for p in (acc * multiplier).flat], 1, 47
+    ).reshape(size)
+    shift = np.where(
+        rng.random(size) < 0.5, np.clip(fitting + rng.integers(-2, 3, size), 1, 47), rng.integers(1, 48, size)
+    )
+    acc[0], multiplier[0], shift[0] = [-(2**31), 2**31 - 1, -(2**31), 2**31 - 1], 32767, [1, 1, 47, 47]
     acc[1], multiplier[1], shift[1] = [-1, 1, 0, -1], [1, 1, 32767, 0], 1
     tie = ties(rng, size)
     half = rng.random(size) < 0.3
@@ -43,6 +47,8 @@ async def all_shifts(dut):
     pipe = Pipe(bench, "requantise", Requantise(LANES))
     rng = np.random.default_rng(bench.seed)
     shift = np.repeat(np.arange(1, 48), 12)[:, None] + np.zeros(LANES, np.int64)
-    acc, multiplier = rng.integers(-2**31, 2**31, shift.shape), rng.integers(0, 2**15, shift.shape)
-    pipe.send_all({"acc": acc, "multiplier": multiplier, "shift": shift}, {"y": ops.requantise(acc, multiplier, shift)})
+    acc, multiplier = rng.integers(-(2**31), 2**31, shift.shape), rng.integers(0, 2**15, shift.shape)
+    pipe.send_all(
+        {"acc": acc, "multiplier": multiplier, "shift": shift}, {"y": ops.requantise(acc, multiplier, shift)}
+    )
     await run(bench, pipe)

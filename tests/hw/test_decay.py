@@ -25,8 +25,12 @@ class _NoReset(DecayUpdate):
         valid = [self.i_valid, *(Signal(name=f"valid{k}", reset_less=True) for k in range(3))]
         m.d.sync += [after.eq(before) for before, after in zip(valid, valid[1:])]
         m.d.comb += [
-            inner.i_valid.eq(self.i_valid), inner.y.eq(self.y), inner.h.eq(self.h), inner.beta.eq(self.beta),
-            self.o.eq(inner.o), self.o_valid.eq(valid[-1]),
+            inner.i_valid.eq(self.i_valid),
+            inner.y.eq(self.y),
+            inner.h.eq(self.h),
+            inner.beta.eq(self.beta),
+            self.o.eq(inner.o),
+            self.o_valid.eq(valid[-1]),
         ]
         return m
 

@@ -11,7 +11,9 @@ pytestmark = pytest.mark.timeout(120)
 
 
 def test_event():
-    design = SideBySide(eventise=Eventise(4), scalar=ScalarEvent(4), step=StepThreshold(4), count=PopCount(32))
+    design = SideBySide(
+        eventise=Eventise(4), scalar=ScalarEvent(4), step=StepThreshold(4), count=PopCount(32)
+    )
     assert run_bench(design, "cocotb_event", parameters={"count_lanes": 32}) == 12
 
 
@@ -28,4 +30,6 @@ class _Strict(StepThreshold):
 
 def test_bench_sees_wrong_step():
     with pytest.raises(BenchError, match="step: bits is"):
-        run_bench(SideBySide(step=_Strict(4), count=PopCount(16)), "cocotb_event", "step_and", {"count_lanes": 16})
+        run_bench(
+            SideBySide(step=_Strict(4), count=PopCount(16)), "cocotb_event", "step_and", {"count_lanes": 16}
+        )

@@ -1,7 +1,7 @@
-"""What the benches of the vector unit's pipelines share: several components in one design, and an agent for one of them.
+"""What the benches of the vector unit's pipelines share: components side by side, and an agent for one.
 
-A pipeline takes a word in every cycle with `i_valid` and gives the result `LATENCY` cycles later; `Pipe` drives words with
-gaps and junk in between, and compares every cycle of the outputs.
+A pipeline takes a word in every cycle with `i_valid` and gives the result `LATENCY` cycles later; `Pipe`
+drives words with gaps and junk in between, and compares every cycle of the outputs.
 """
 
 import numpy as np
@@ -112,16 +112,19 @@ class Pipe(Agent):
                     self.last = item[1:]
         if self.hold and self.last:
             self.check("o_valid", *self.last)
-        self.history = self.history[-1 - max(self.latency.values()):]
+        self.history = self.history[-1 - max(self.latency.values()) :]
 
     def forget(self):
         """The design is reset: what is under way does not come out."""
-        under_way = self.history[-self.latency["o_valid"]:]
+        under_way = self.history[-self.latency["o_valid"] :]
         self.lost += sum(item is not None and item[1] is not None for item in under_way)
         self.history, self.last = [], None
 
     def check(self, valid, expected, inputs):
-        """Compare the outputs that come with `valid`; a key of `expected` is an output, or "valid.output" if not o_valid."""
+        """Compare the outputs that come with `valid`.
+
+        A key of `expected` is an output, or "valid.output" if it does not come with o_valid.
+        """
         for key, wanted in expected.items():
             group, _, port = key.rpartition(".")
             if (group or "o_valid") == valid:
@@ -156,7 +159,9 @@ def numbers(rng, bits: int, size, signed: bool = True):
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
     uniform = rng.integers(low, high + 1, size)
     magnitude = uniform >> rng.integers(0, bits, size)
-    special = rng.choice([low, low + 1, high, high - 1, 0, 1, min(2, high), -1 if signed else high >> 1], size)
+    special = rng.choice(
+        [low, low + 1, high, high - 1, 0, 1, min(2, high), -1 if signed else high >> 1], size
+    )
     kind = rng.integers(0, 8, size)
     return np.where(kind == 0, special, np.where(kind < 5, magnitude, uniform))
 
@@ -166,6 +171,6 @@ def ties(rng, size, bits: int = 31):
     power = rng.integers(0, 15, size)
     shift = rng.integers(np.maximum(power + 1, 1), np.minimum(power + bits - 3, 47) + 1)
     odd = 2 * rng.integers(-(1 << 20), 1 << 20, size) + 1
-    room = bits - (shift - 1 - power)       # bits left for the odd number
+    room = bits - (shift - 1 - power)  # bits left for the odd number
     odd = np.sign(odd) * (np.abs(odd) >> np.maximum(0, 22 - np.maximum(room - 1, 1)) | 1)
     return odd << (shift - 1 - power), np.int64(1) << power, shift

@@ -1,7 +1,30 @@
-"""Settings of this folder's tests."""
+"""Settings and fixtures of this folder's tests."""
 
 import symlight.model  # noqa: F401  before numpy: it keeps BLAS at one thread
+
+import io
+
+import pytest
+import sentencepiece
 from hypothesis import settings
 
 settings.register_profile("model", deadline=None, max_examples=150, print_blob=True)
 settings.load_profile("model")
+
+TEXT = "the cat sat on the mat and the dog sat on the cat, said the bird to the dog.\nIn the beginning.\n"
+
+
+@pytest.fixture(scope="session")
+def tokenizer_bytes():
+    """Byte fallback makes every byte a token of its own, so characters can be split over tokens."""
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXT.splitlines() * 3),
+        model_writer=written,
+        vocab_size=290,
+        model_type="bpe",
+        byte_fallback=True,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    return written.getvalue()

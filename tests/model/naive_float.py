@@ -1,4 +1,7 @@
-"""SymbolicLight V2 in float64 numpy, a token at a time, straight from the paper's equations (1) to (7); and a random checkpoint for it."""
+"""SymbolicLight V2 in float64 numpy, a token at a time, from the paper's equations (1) to (7).
+
+And a random checkpoint for it.
+"""
 
 import math
 
@@ -6,7 +9,13 @@ import numpy as np
 
 from symlight.model.quantise import Checkpoint
 
-CONSTANTS = {"lif_leak": 0.95, "lif_threshold": 1.0, "lif_clamp": 3.0, "prior_scale": 0.1, "norm_epsilon": 1e-5}
+CONSTANTS = {
+    "lif_leak": 0.95,
+    "lif_threshold": 1.0,
+    "lif_clamp": 3.0,
+    "prior_scale": 0.1,
+    "norm_epsilon": 1e-5,
+}
 
 
 def random_checkpoint(shape, seed) -> Checkpoint:
@@ -28,7 +37,8 @@ def random_checkpoint(shape, seed) -> Checkpoint:
 
     tensors = {
         "spike_encoder.frontend.text_embedding.weight": matrix(shape.vocab, width),
-        "spike_encoder.norm.weight": vector(width, 1), "spike_encoder.norm.bias": vector(width, 0),
+        "spike_encoder.norm.weight": vector(width, 1),
+        "spike_encoder.norm.bias": vector(width, 0),
         "output_head.output_proj.weight": matrix(shape.vocab, width),
         "output_head.prior_net.0.weight": matrix(shape.bottleneck, width),
         "output_head.prior_net.2.weight": matrix(shape.vocab, shape.bottleneck),
@@ -43,11 +53,14 @@ def random_checkpoint(shape, seed) -> Checkpoint:
             tensors[f"{block}.{part}.norm.bias"] = vector(width, 0)
             tensors[f"{block}.{part}.event_threshold"] = np.float32(rng.uniform(1, 1.3))
         tensors |= {
-            f"{block}.tcam.tcam_proj.weight": matrix(width, width, 2), f"{block}.tcam.out_proj.weight": matrix(width, width),
+            f"{block}.tcam.tcam_proj.weight": matrix(width, width, 2),
+            f"{block}.tcam.out_proj.weight": matrix(width, width),
             f"{block}.tcam.decay_raw": np.linspace(0, 4, shape.heads, dtype=np.float32),
             f"{block}.tcam.attn_gate": np.float32(rng.normal()),
-            f"{block}.ffn.up.weight": matrix(ffn, width), f"{block}.ffn.down.weight": matrix(width, ffn),
-            f"{block}.ffn.spike_threshold": np.float32(0.9), f"{block}.spike_threshold": np.float32(1.1),
+            f"{block}.ffn.up.weight": matrix(ffn, width),
+            f"{block}.ffn.down.weight": matrix(width, ffn),
+            f"{block}.ffn.spike_threshold": np.float32(0.9),
+            f"{block}.spike_threshold": np.float32(1.1),
         }
     return Checkpoint(tensors, shape, dict(CONSTANTS), "random checkpoint")
 
@@ -77,7 +90,8 @@ class NaiveFloat:
     def logits(self, token):
         p, constants = self.p, self.p.constants
         c = layer_norm(
-            p["spike_encoder.frontend.text_embedding.weight"][token], p["spike_encoder.norm.weight"],
+            p["spike_encoder.frontend.text_embedding.weight"][token],
+            p["spike_encoder.norm.weight"],
             p["spike_encoder.norm.bias"],
         )
         self.v = np.clip(constants["lif_leak"] * self.v + c, -constants["lif_clamp"], constants["lif_clamp"])
@@ -94,7 +108,8 @@ class NaiveFloat:
         p, t, f = self.p, f"blocks.{layer}.tcam", f"blocks.{layer}.ffn"
         e = event(c, p[f"{t}.event_threshold"])
         q, k, v = (
-            event(p[f"{t}.sparse_attn.{x}_proj.weight"] @ e, p[f"{t}.sparse_attn.{x}_event_threshold"]) for x in "qkv"
+            event(p[f"{t}.sparse_attn.{x}_proj.weight"] @ e, p[f"{t}.sparse_attn.{x}_event_threshold"])
+            for x in "qkv"
         )
         alpha = np.repeat(sigmoid(p[f"{t}.decay_raw"]), self.shape.head_width)
         self.h[layer] = alpha * self.h[layer] + (1 - alpha) * (p[f"{t}.tcam_proj.weight"] @ s)
@@ -113,7 +128,8 @@ class NaiveFloat:
             part, slope = slice(head * d, (head + 1) * d), 2.0 ** (-8 * (head + 1) / shape.heads)
             weights = {
                 j: max(0.0, float(q[part] @ past[j][0][part]) / math.sqrt(d) - slope * (i - j))
-                for j in range(i + 1) if j < shape.anchors or i - j <= shape.window
+                for j in range(i + 1)
+                if j < shape.anchors or i - j <= shape.window
             }
             total = sum(weights.values())
             if total > 0:

@@ -1,7 +1,7 @@
-"""The model once more, in plain Python integers and loops, written from docs/arithmetic.md and not from model/ops.py.
+"""The model once more, in plain Python integers and loops, written from docs/arithmetic.md.
 
-Slow and obvious; the tests compare the fast reference with it. The ring is a dictionary of all positions, and visibility is decided by
-distance, so a wrong slot rule cannot agree by accident.
+Slow and obvious; the tests compare the fast reference with it. The ring is a dictionary of all positions, and
+visibility is decided by distance, so a wrong slot rule cannot agree by accident.
 """
 
 import math
@@ -54,7 +54,7 @@ def layer_norm(pre, norm):
     while 4 ** (e + 1) <= spread:
         e += 1
     index = spread * 64 // 4**e
-    root = 0            # largest integer with root^2 <= 2^41 / (2 i + 1)
+    root = 0  # largest integer with root^2 <= 2^41 / (2 i + 1)
     for bit in reversed(range(20)):
         if (root + (1 << bit)) ** 2 * (2 * index + 1) <= 2**41:
             root += 1 << bit
@@ -113,7 +113,10 @@ class NaiveModel:
         pre = [sat(2 * a + b, 18) for a, b in zip(c, self.project(block.out, m), strict=True)]
         u = layer_norm(pre, block.attention_norm)
         e = [event(value, *map(int, block.ffn_event)) for value in u]
-        f = [1 if dot(row, e) >= int(t) else 0 for row, t in zip(block.up.weight, block.up.threshold, strict=True)]
+        f = [
+            1 if dot(row, e) >= int(t) else 0
+            for row, t in zip(block.up.weight, block.up.threshold, strict=True)
+        ]
         pre = [sat(2 * a + b, 18) for a, b in zip(u, self.project(block.down, f), strict=True)]
         c = layer_norm(pre, block.ffn_norm)
         return c, [1 if a >= int(tau) else 0 for a, tau in zip(c, block.spike_threshold, strict=True)]
@@ -141,4 +144,7 @@ class NaiveModel:
         multiplier, shift = map(int, head.input)
         a = [clamp(rnd(value * multiplier, shift), -127, 127) for value in c]
         g = [int(head.gelu_table[sat(value, 8) + 128]) for value in self.project(head.prior, a)]
-        return [dot(row, a + g) * int(scale) for row, scale in zip(head.fused_weight, head.fused_scale, strict=True)]
+        return [
+            dot(row, a + g) * int(scale)
+            for row, scale in zip(head.fused_weight, head.fused_scale, strict=True)
+        ]

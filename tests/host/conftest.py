@@ -1,0 +1,159 @@
+"""Models, packages and a fake card for the tests of the host."""
+
+import io
+import json
+import sys
+
+import pytest
+import sentencepiece
+from fake_card import FakeCard
+from fake_pyxrt import make_api
+
+from symlight.host.card import Card
+from symlight.host.cli import run
+from symlight.host.driver import Accelerator
+from symlight.hw.config import CARDS, Engine
+from symlight.hw.interface import arguments
+from symlight.hw.layout import Layout
+from symlight.model.config import preset
+from symlight.model.package import PackageMeta, load_package, save_package
+from symlight.model.synthetic import random_model
+
+BUILD_ID = 0x0123456789ABCDEF_FEDCBA9876543210
+TEXT = """In the beginning was the word, and the word was with us.
+A light shines in the dark, and the dark has not overcome it.
+The quick brown fox jumps over the lazy dog; pack my box with five dozen jugs."""
+
+
+@pytest.fixture(scope="session")
+def tokenizer_bytes() -> bytes:
+    """A small SentencePiece model like the shipped one's."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXT.splitlines() * 4),
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=110,
+        character_coverage=1.0,
+        normalization_rule_name="identity",
+        add_dummy_prefix=False,
+        remove_extra_whitespaces=False,
+        user_defined_symbols=["\n"],
+        pad_id=-1,
+        num_threads=1,
+        minloglevel=2,
+    )
+    return model.getvalue()
+
+
+@pytest.fixture(scope="session")
+def model():
+    return random_model(preset("tiny"), 7, 0.3)
+
+
+@pytest.fixture(scope="session")
+def package_path(tmp_path_factory, model, tokenizer_bytes):
+    path = tmp_path_factory.mktemp("packages") / "tiny"
+    save_package(path, model, PackageMeta(name="tiny", eos=2), tokenizer_bytes)
+    return path
+
+
+@pytest.fixture(scope="session")
+def package(package_path):
+    return load_package(package_path)
+
+
+@pytest.fixture
+def engine() -> Engine:
+    return CARDS["sim4"]
+
+
+@pytest.fixture
+def card(engine, model) -> FakeCard:
+    return FakeCard(engine, model, BUILD_ID)
+
+
+def open_accelerator(
+    card: FakeCard, model=None, *, contexts: bool = True, build_id: int = BUILD_ID, **more
+) -> Accelerator:
+    """The driver on a fake card."""
+    model = model or card.model
+    opened = Card(make_api(card, contexts=contexts), 0, "fake.xclbin", arguments(card.engine.channels))
+    return Accelerator(
+        opened,
+        Layout(card.engine, model.shape),
+        model,
+        build_id=build_id,
+        name="xrt:0",
+        cycles_per_second=1e9,
+        **{"grace_ms": 50, **more},
+    )
+
+
+@pytest.fixture
+def xclbin(tmp_path, engine):
+    """A bitstream that the fake card takes, with its manifest."""
+    file = tmp_path / "bitstream" / "symlight.xclbin"
+    file.parent.mkdir()
+    file.write_bytes(b"xclbin2\0")
+    manifest = {"kernel": "symlight", "build_id": f"{BUILD_ID:032x}", "engine": engine.to_json()}
+    (file.parent / "manifest.json").write_text(json.dumps(manifest))
+    return file
+
+
+@pytest.fixture
+def fake_pyxrt(monkeypatch, card):
+    """The fake card behind `import pyxrt`."""
+    monkeypatch.setitem(sys.modules, "pyxrt", make_api(card))
+    return card
+
+
+class Result:
+    """What one command line did."""
+
+    def __init__(self, code: int, out: str, err: str):
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def json(self) -> dict:
+        assert self.code == 0, self.err
+        assert self.out.count("\n") == 1, "more than one line on standard output"
+        return json.loads(self.out)
+
+    def error(self, code: int = 2) -> str:
+        """The one sentence of a failed command."""
+        assert self.code == code, (self.code, self.err)
+        lines = [line for line in self.err.splitlines() if line]
+        assert lines[-1].startswith("symlight: ") and "Traceback" not in self.err, self.err
+        return lines[-1].removeprefix("symlight: ")
+
+
+@pytest.fixture
+def symlight(capsys, tmp_path):
+    """Runs a command line in this process."""
+
+    def call(*arguments) -> Result:
+        words = [str(argument) for argument in arguments]
+        if words[0] in ("generate", "chat", "selftest"):
+            words += ["--cache", str(tmp_path / "cache")]
+        code = run(words)
+        out, err = capsys.readouterr()
+        return Result(code, out, err)
+
+    return call
+
+
+@pytest.fixture
+def generate(symlight, package_path):
+    """`symlight generate` with the test package on the reference device, or on the one that is named."""
+
+    def call(*arguments, device: str = "reference"):
+        return symlight("generate", "--model", package_path, "--device", device, *arguments)
+
+    return call
+
+
+@pytest.fixture
+def on_card(generate, fake_pyxrt, xclbin):
+    """The same on the fake card."""
+    return lambda *arguments: generate("--xclbin", xclbin, *arguments, device="xrt:0")

@@ -1,0 +1,131 @@
+"""The cache of kernels, their manifests, and locks."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from symlight.host import kernels
+from symlight.host.hbm_map import hbm_map
+from symlight.host.kernels import cached, engine_of, exclusive, obtain_kernel, read_manifest
+from symlight.hw.config import CARDS
+from symlight.hw.layout import Layout
+from symlight.model.config import preset
+from symlight.model.errors import UserError
+
+
+def test_engines():
+    assert engine_of("sim4", "runtime") == CARDS["sim4"]
+    assert engine_of("sim4", "partial-kv").fixed_kv == "valid"
+    with pytest.raises(UserError, match="no card preset"):
+        engine_of("sim5", "runtime")
+
+
+def test_the_cache_makes_a_thing_once(tmp_path):
+    calls = []
+
+    def make(folder):
+        calls.append(folder)
+        (folder / "file").write_text("x")
+
+    assert cached(tmp_path, "key", make) == cached(tmp_path, "key", make) == tmp_path / "key"
+    assert len(calls) == 1 and (tmp_path / "key" / "file").read_text() == "x"
+
+
+def test_half_a_thing_never_shows(tmp_path):
+    def fail(folder):
+        (folder / "file").write_text("half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cached(tmp_path, "key", fail)
+    assert not (tmp_path / "key").exists() and not (tmp_path / "key.work").exists()
+    (tmp_path / "key.work").mkdir()  # a process was killed
+    assert (
+        cached(tmp_path, "key", lambda folder: (folder / "file").write_text("whole")) / "file"
+    ).read_text() == "whole"
+
+
+def test_two_processes_make_a_thing_once(tmp_path):
+    code = (
+        "import sys, time; from pathlib import Path; from symlight.host.kernels import cached\n"
+        "def make(folder):\n    time.sleep(0.3); print('made', flush=True); (folder / 'file').write_text('x')\n"
+        "cached(Path(sys.argv[1]), 'key', make)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    output = [process.communicate(timeout=60)[0] for process in processes]
+    assert sorted(output) == ["", "made\n"] and all(process.returncode == 0 for process in processes)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_cache_that_cannot_be_written(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(UserError, match="--cache"):
+        cached(tmp_path / "cache", "key", lambda folder: None)
+
+
+def test_a_cache_in_the_way_of_a_file(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="--cache"):
+        cached(tmp_path / "file" / "cache", "key", lambda folder: None)
+
+
+def test_a_lock_that_is_held(tmp_path):
+    with exclusive(tmp_path, "device 0"), pytest.raises(UserError, match="used by another symlight process"):
+        with exclusive(tmp_path, "device 0", wait=False):
+            pass
+
+
+def test_a_kernel_is_generated_once(tmp_path, monkeypatch):
+    made = []
+
+    def write(folder, card, build, progress):
+        made.append((card, build))
+        manifest = {"kernel": "symlight", "build_id": "0f" * 16, "engine": engine_of(card, build).to_json()}
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+
+    monkeypatch.setattr(kernels, "write_kernel", write)
+    for _ in range(2):
+        kernel = obtain_kernel("sim2", "sparse-gather", tmp_path)
+        assert kernel.engine == engine_of("sim2", "sparse-gather") and kernel.build_id == int("0f" * 16, 16)
+    obtain_kernel("sim2", "partial-kv", tmp_path)
+    assert made == [("sim2", "sparse-gather"), ("sim2", "partial-kv")]
+
+
+@pytest.mark.parametrize(
+    "change, sentence",
+    [
+        (None, "does not exist"),
+        ("{", "cannot be read"),
+        ("[]", "not the manifest of a kernel"),
+        ({"kernel": "other"}, "describes kernel 'other'"),
+        ({"build_id": "xyz"}, "build_id 'xyz' is not a hexadecimal number"),
+        ({"build_id": 5}, "build_id 5 is not"),
+        ({"engine": []}, "an object is required"),
+        ({"engine": {"channels": 4}}, "unknown or missing"),
+    ],
+)
+def test_manifests_are_checked(tmp_path, change, sentence):
+    file = tmp_path / "manifest.json"
+    good = {"kernel": "symlight", "build_id": "00" * 16, "engine": CARDS["sim4"].to_json()}
+    if change is not None:
+        file.write_text(change if isinstance(change, str) else json.dumps(good | change))
+    with pytest.raises(UserError, match=sentence):
+        read_manifest(file)
+
+
+@pytest.mark.parametrize("name", ["tiny", "odd", "wide", "demo"])
+@pytest.mark.parametrize("card", ["sim2", "sim4", "sim6", "sim8"])
+def test_regions_of_the_map_do_not_overlap(name, card):
+    layout = Layout(CARDS[card], preset(name))
+    about = hbm_map(layout)
+    end = 0
+    for region in about["regions"]:
+        assert region["offset"] >= end and region["offset"] % 4096 == 0 and region["bytes"] > 0, region
+        assert 1 <= region["channels"] <= layout.engine.channels
+        end = region["offset"] + region["bytes"]
+    assert end <= about["bytes_channel_0"]
+    assert json.loads(json.dumps(about)) == about

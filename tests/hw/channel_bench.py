@@ -1,0 +1,67 @@
+"""Agents and helpers shared by the benches of a channel's compute side."""
+
+from bench import Agent, fields
+
+from symlight.hw.types import DrainRequest
+
+
+def beat_of(numbers) -> dict:
+    """Bytes of a beat from numbers in -128 .. 255."""
+    return {i: int(v) & 255 for i, v in enumerate(numbers)}
+
+
+class Drain(Agent):
+    """Asks one request a cycle; the word must be zero unless it answers one."""
+
+    def __init__(self, bench, part, latency, layout):
+        super().__init__(bench)
+        self.latency, self.layout = latency, layout
+        self.valid, self.request = getattr(self.dut, f"{part}__valid"), getattr(self.dut, f"{part}__request")
+        self.word = getattr(self.dut, f"{part}__word")
+        self.queue, self.waiting, self.answers = [], [], []
+
+    def ask(self, source, address=0):
+        """Queue a request; the answer is appended to `answers` as (source, address, lanes)."""
+        self.queue.append((source, address))
+
+    def idle(self):
+        self.valid.value = 0
+
+    def drive(self):
+        self.valid.value = int(bool(self.queue))
+        request = DrainRequest.const({})
+        if self.queue:
+            source, address = self.queue.pop(0)
+            self.waiting.append((self.bench.cycle + self.latency, source, address))
+            request = DrainRequest.const({"source": source, "address": address})
+        self.request.value = request.as_value().value
+
+    def sample(self):
+        word = int(self.word.value)
+        if self.waiting and self.waiting[0][0] == self.bench.cycle:
+            _, source, address = self.waiting.pop(0)
+            self.answers.append((source, address, fields(self.layout, word)))
+            self.count += 1
+        else:
+            assert word == 0, "a drain word without a request"
+
+    def check_empty(self):
+        assert not self.queue and not self.waiting
+
+
+class Watch(Agent):
+    """Records the cycles in which `signal` is high, and calls `event` for each."""
+
+    def __init__(self, bench, name, data=None, event=None):
+        super().__init__(bench)
+        self.signal, self.data = getattr(self.dut, name), data and getattr(self.dut, data)
+        self.cycles, self.values, self.event = [], [], event
+
+    def sample(self):
+        if int(self.signal.value):
+            self.cycles.append(self.bench.cycle)
+            self.count += 1
+            if self.data is not None:
+                self.values.append(int(self.data.value))
+            if self.event:
+                self.event()

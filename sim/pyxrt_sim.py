@@ -10,123 +10,31 @@ only a simulation has is in `sim.card`. What differs, on purpose:
 - no sensors: `get_info` has the same structure with "N/A" for every number.
 """
 
-import enum
 import json
 import operator
 import weakref
-from pathlib import Path
 
 import numpy as np
 
 from symlight.hw.interface import KERNEL_NAME, arguments
 
 from . import card as _card
-from .manifest import read_kernel
+from .pyxrt_types import (
+    XCL_BO_FLAGS_NONE, BoundEnum, ert_cmd_state, uuid, xclbin, xclbinkernel, xclbinmem, xclBOSyncDirection,
+    xrt_info_device,
+)
 
-XCL_BO_FLAGS_NONE = 0
+__all__ = [
+    "XCL_BO_FLAGS_NONE", "bo", "device", "enumerate_devices", "ert_cmd_state", "hw_context", "kernel", "run", "uuid",
+    "xclBOSyncDirection", "xclbin", "xclbinkernel", "xclbinmem", "xrt_info_device",
+]
+
 _NO_BANK = 65535        # group of an argument that is not connected to memory
 
 
-class _Enum(enum.Enum):
-    """Like a bound C++ enum: converts to int, compares with its own kind only."""
-
-    def __int__(self):
-        return self.value
-
-    __index__ = __int__
-
-
-class xclBOSyncDirection(_Enum):
-    XCL_BO_SYNC_BO_TO_DEVICE = 0
-    XCL_BO_SYNC_BO_FROM_DEVICE = 1
-    XCL_BO_SYNC_BO_GMIO_TO_AIE = 2
-    XCL_BO_SYNC_BO_AIE_TO_GMIO = 3
-
-
-class ert_cmd_state(_Enum):
-    ERT_CMD_STATE_NEW = 1
-    ERT_CMD_STATE_QUEUED = 2
-    ERT_CMD_STATE_COMPLETED = 4
-    ERT_CMD_STATE_ERROR = 5
-    ERT_CMD_STATE_ABORT = 6
-    ERT_CMD_STATE_SUBMITTED = 7
-    ERT_CMD_STATE_TIMEOUT = 8
-    ERT_CMD_STATE_NORESPONSE = 9
-    ERT_CMD_STATE_SKERROR = 10
-    ERT_CMD_STATE_SKCRASHED = 11
-
-
-xrt_info_device = _Enum("xrt_info_device", {name: value for value, name in enumerate((
-    "bdf", "interface_uuid", "kdma", "max_clock_frequency_mhz", "m2m", "name", "nodma", "offline", "electrical", "thermal",
-    "mechanical", "memory", "platform", "pcie_info", "host", "dynamic_regions", "vmr",
-))})
-
+# The binding exports the values of these enums, too.
 globals().update(xclBOSyncDirection.__members__)
 globals().update(ert_cmd_state.__members__)
-
-
-class uuid:
-    """Identity of an xclbin."""
-
-    def __init__(self, text: str):
-        self._text = text
-
-    def to_string(self) -> str:
-        return self._text
-
-
-class xclbinkernel:
-    """A kernel within an xclbin."""
-
-    def __init__(self, name: str, count: int):
-        self._name, self._count = name, count
-
-    def get_name(self) -> str:
-        return self._name
-
-    def get_num_args(self) -> int:
-        return self._count
-
-
-class xclbinmem:
-    """A memory bank of the platform."""
-
-    def __init__(self, index: int, used: bool):
-        self._index, self._used = index, used
-
-    def get_tag(self) -> str:
-        return f"HBM[{self._index}]"
-
-    def get_base_address(self) -> int:
-        return self._index * _card.BANK_BYTES
-
-    def get_size_kb(self) -> int:
-        return _card.BANK_BYTES >> 10
-
-    def get_used(self) -> bool:
-        return self._used
-
-    def get_index(self) -> int:
-        return self._index
-
-
-class xclbin:
-    """A generated kernel on disk: folder or manifest.json."""
-
-    def __init__(self, path: str | Path):
-        self._kernel = read_kernel(path)
-
-    def get_uuid(self) -> uuid:
-        return uuid(self._kernel.uuid)
-
-    def get_xsa_name(self) -> str:
-        return "simulated"
-
-    def get_kernels(self) -> list[xclbinkernel]:
-        return [xclbinkernel(KERNEL_NAME, len(arguments(self._kernel.engine.channels)))]
-
-    def get_mems(self) -> list[xclbinmem]:
-        return [xclbinmem(k, k < self._kernel.engine.channels) for k in range(_card.BANKS)]
 
 
 class device:
@@ -184,7 +92,7 @@ def _index_of(address: str) -> int:
 class hw_context:
     """A loaded xclbin in use."""
 
-    class access_mode(_Enum):
+    class access_mode(BoundEnum):
         exclusive = 0
         shared = 1
 
@@ -216,7 +124,7 @@ class hw_context:
 class kernel:
     """The kernel `name` of a loaded xclbin; called with arguments it starts a run."""
 
-    class cu_access_mode(_Enum):
+    class cu_access_mode(BoundEnum):
         exclusive = 0
         shared = 1
         none = 2
@@ -261,7 +169,7 @@ class kernel:
 class bo:
     """A buffer: host memory and device memory of equal size, equal only after `sync`."""
 
-    class flags(_Enum):
+    class flags(BoundEnum):
         normal = 0
         cacheable = 1 << 24
         device_only = 1 << 28

@@ -252,6 +252,8 @@ class Channel(wiring.Component):
             m.d.sync += self.drain.eq(lanes.drain.word.as_value() | attention.drain.word.as_value())
             with m.If(counter[-1]):
                 m.d.sync += [self.drain[0].eq(fetch.count[:16]), self.drain[1].eq(fetch.count[16:])]
+        with m.Elif(self.drain_valid | self.side_valid):
+            m.d.sync += self.drain.eq(0)        # another channel's answer may be on the bus now
         m.d.sync += [self.op_done.eq(lanes.op_done), self.attention_done.eq(attention.att_done)]
 
     def _bus(self, m):

@@ -96,6 +96,7 @@ class Gather(wiring.Component):
         work = (head.work == Work.MATRIX) | (head.work == Work.HEAD)
         there = self.commands.valid & work & (settled == 3) & (level > word)
         load, last_word = Signal(), Signal()
+        self._loading = load
         last_tile = (head.work == Work.MATRIX) | (tile == head.count - 1)
         done = load & last_word & last_tile
         m.d.comb += [
@@ -134,7 +135,7 @@ class Gather(wiring.Component):
         room = Signal()
         advance = send & room
         m.d.comb += self._taking.eq(~self._holds | (Mux(send, advance, 1) & (rest == 0)))
-        with m.If(advance):
+        with m.If(advance & ~self._loading):
             m.d.sync += self._mask.eq(rest)
         # One register for both streams; each is handed over on its own.
         item, row = Signal(Item), Signal(ROW)

@@ -1,6 +1,6 @@
 """Front of the attention engine: sorts broadcast words, and derives from a KV command what this channel does for it."""
 
-from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 

@@ -1,6 +1,6 @@
 """The KV loader: reads the slots of a layer's ring that attention needs into the staging memory."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -60,7 +60,7 @@ class Loader(wiring.Component):
         m.submodules.filing = filing = Queue(work, depth=QUEUE)
         head = self.commands.p
         slots, total = Signal(10), Signal(20)
-        ahead = Signal(2)           # commands read and not yet attended
+        ahead = Signal(signed(3))   # commands read and not yet attended; attention may finish one that loads nothing first
         settled = Signal(2)         # cycles the products of this command had
         # Slots s < load with s mod groups = group.
         rounded = Signal(11)
@@ -70,7 +70,7 @@ class Loader(wiring.Component):
             total.eq(slots * self.slot_beats),
             settled.eq(Mux(self.commands.valid & ~self.commands.ready, Mux(settled == 3, 3, settled + 1), 0)),
         ]
-        ready = (settled == 3) & (ahead < 2) & self.writes_quiet & filing.i.ready
+        ready = (settled == 3) & (ahead != 2) & self.writes_quiet & filing.i.ready
         go = Signal()
         m.d.comb += [
             self.runs.valid.eq(ready & self.commands.valid & (total != 0)), self.runs.p.address.eq(head.base),

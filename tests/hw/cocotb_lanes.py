@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import cocotb
 import numpy as np
-from bench import Bench, Source, bits, parameters
-from channel_bench import Drain, Watch, beat_of
+from bench import Bench, Source, parameters
+from channel_bench import Drain, Watch
 
 from symlight.hw.channel.lanes import LaneGroup
 from symlight.hw.config import card
-from symlight.hw.types import ChannelCommand, Item, Work, beat_layout, drain_layout
+from symlight.hw.types import ChannelCommand, Item, Work, drain_layout
 from symlight.hw.types import Source as Origin
 from symlight.model import ops
 

@@ -113,7 +113,7 @@ def operation_table(layout: Layout, model: IntegerModel) -> list:
         "command": _command(layout.prior, layout.prior_base, Traffic.PRIOR, stream=True), **_drain(layout.prior),
     }
     head = {
-        "task": Task.HEAD, "phase": Phase.HEAD, "head": 1, "has_command": 1,
+        "task": Task.HEAD, "phase": Phase.HEAD, "head": 1, "has_command": 1, "columns": layout.engine.channels,
         "command": {
             "work": Work.HEAD, "stream": 1, "base": layout.head_base, "words": layout.head_words, "beats": 1,
             "columns": layout.engine.channels, "count": layout.tiles, "traffic": Traffic.HEAD,

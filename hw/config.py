@@ -18,7 +18,8 @@ class Engine:
     vector_words: int = 128     # words of a channel's vector buffer
     read_beats: int = 512       # read FIFO of a channel, beats
     item_depth: int = 128       # gathered (value) items between address and data side
-    kv_beats: int = 2048        # KV staging of a channel, beats (two layers, or the whole ring when resident)
+    kv_beats: int = 2048        # KV staging of a channel, beats (two layers)
+    resident_beats: int = 8640  # the same where the whole ring is resident
     kv_inflight: int = 48       # KV beats in flight while weights may be demanded
     query_words: int = 16       # words of q a channel's heads may need
     width_words: int = 32       # words of a residual-stream vector
@@ -68,7 +69,7 @@ class Engine:
 
 
 _SIM = Engine(
-    channels=4, vector_words=64, accumulators=32, read_beats=256, kv_beats=1024, width_words=8, state_words=64,
+    channels=4, vector_words=64, accumulators=32, read_beats=256, kv_beats=1024, resident_beats=2048, width_words=8, state_words=64,
     parameter_words=512, table_entries=64, query_words=8,
 )
 
@@ -77,8 +78,8 @@ CARDS = {
     "sim4": _SIM,
     "sim6": replace(_SIM, channels=6),
     "sim8": replace(_SIM, channels=8),
-    "u50c16": Engine(channels=16, accumulators=64, kv_beats=4096),
-    "u50c28": Engine(channels=28),
+    "u50c16": Engine(channels=16, accumulators=64, kv_beats=4096, resident_beats=17280),
+    "u50c28": Engine(channels=28, resident_beats=11520),
     "u50c": Engine(channels=32),
 }
 
@@ -102,4 +103,7 @@ def build(engine: Engine, name: str) -> Engine:
     """`engine` with the switches of build `name` fixed."""
     if name not in BUILDS:
         raise UserError(f"no build is called {name!r}; known: {', '.join(BUILDS)}")
-    return replace(engine, **BUILDS[name])
+    switches = BUILDS[name]
+    if switches.get("kv_resident"):
+        return replace(engine, kv_beats=engine.resident_beats, **switches)
+    return replace(engine, **switches)

@@ -17,7 +17,9 @@ from .kernels import engine_of, write_kernel
 from .models import open_package
 from .options import PATH, card_options, model_option
 
-CHECKPOINT = "model.safetensors"  # in the folder that training writes
+CHECKPOINT, TRAINING = "model.safetensors", "train.json"  # in the folder that training writes
+PROVENANCE = ("parameters", "training", "steps", "seconds", "train_tokens", "tokens_seen", "heldout_bytes",
+              "heldout_bits_per_byte")  # of TRAINING
 HBM_MAP = "hbm_map.json"
 out_option = click.option("--out", type=PATH, required=True, metavar="DIR", help="Folder to write.")
 
@@ -79,9 +81,16 @@ def train(out: Path, shape: str, corpus: Path | None, minutes: float, steps: int
 )
 @click.option("--name", help="Name of the package; default: that of the folder.")
 @click.option("--description", default="", help="One line about the model.")
+@click.option("--data", metavar="TEXT", help="What the model was trained on, for the provenance.")
 @click.option("--eos", type=int, metavar="ID", help="End-of-sequence token; default: the tokenizer's.")
 def quantise(
-    checkpoint: Path, out: Path, tokenizer: Path | None, name: str | None, description: str, eos: int | None
+    checkpoint: Path,
+    out: Path,
+    tokenizer: Path | None,
+    name: str | None,
+    description: str,
+    data: str | None,
+    eos: int | None,
 ):
     """Make an INT8 package of a float checkpoint (a file, or the folder that `train` wrote)."""
     from symlight.model.quantise import quantise as to_integers
@@ -89,14 +98,33 @@ def quantise(
 
     file = checkpoint / CHECKPOINT if checkpoint.is_dir() else checkpoint
     source = tokenizer or file.parent / TOKENIZER
-    data = _tokenizer_bytes(source, required=tokenizer is not None)
+    tokenizer_bytes = _tokenizer_bytes(source, required=tokenizer is not None)
+    provenance = ({} if data is None else {"data": data}) | _training(file)
     with waiting(stderr(), "quantise"):
         model, logit_scale = to_integers(read_checkpoint(file))
-        if eos is None and data is not None:
-            eos = Tokenizer(data, str(source)).eos
-        meta = PackageMeta(name=name or out.name, description=description, eos=eos, logit_scale=logit_scale)
-        save_package(out, model, meta, data)
+        if eos is None and tokenizer_bytes is not None:
+            eos = Tokenizer(tokenizer_bytes, str(source)).eos
+        meta = PackageMeta(
+            name=name or out.name,
+            description=description,
+            eos=eos,
+            logit_scale=logit_scale,
+            provenance=provenance,
+        )
+        save_package(out, model, meta, tokenizer_bytes)
     click.echo(str(out))
+
+
+def _training(checkpoint: Path) -> dict:
+    """What the report beside a checkpoint that `train` wrote says about the training."""
+    file = checkpoint.parent / TRAINING
+    if checkpoint.name != CHECKPOINT or not file.is_file():
+        return {}
+    try:
+        report = json.loads(file.read_text(encoding="utf-8"))
+        return {name: report[name] for name in PROVENANCE}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{file} is not the report of a training ({error!r}); remove it") from error
 
 
 def _tokenizer_bytes(file: Path, *, required: bool) -> bytes | None:

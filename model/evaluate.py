@@ -1,6 +1,7 @@
 """How good an integer model is: bits a byte on text, event densities, agreement with the float model."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,13 +14,14 @@ from .weights import IntegerModel
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Result over `predictions` tokens; `densities` [L, 4] by layer and SITES."""
+    """Result over `predictions` tokens; `densities` [L, 4] by layer and SITES, `zero_sums` [L]."""
 
     predictions: int
     loss: float  # nats a token
     accuracy: float  # share of predictions whose argmax is the next token
     agreement: float | None  # share of predictions whose argmax is the given one
     densities: np.ndarray
+    zero_sums: np.ndarray  # share of attention rows without a positive score
 
     @property
     def perplexity(self) -> float:
@@ -31,7 +33,10 @@ class Evaluation:
 
     def to_json(self) -> dict:
         """Numbers for reports."""
-        layers = [dict(zip(SITES, map(float, row.round(4)), strict=True)) for row in self.densities]
+        layers = [
+            dict(zip((*SITES, "zero_sum"), map(float, row.round(4)), strict=True))
+            for row in np.column_stack([self.densities, self.zero_sums])
+        ]
         return {
             "predictions": self.predictions,
             "loss": self.loss,
@@ -42,6 +47,19 @@ class Evaluation:
         }
 
 
+def pieces(tokens: np.ndarray, sequence: int = 256, batch: int = 16) -> Iterator[np.ndarray]:
+    """Inputs [B, T] that predict every token from those before it, in order; at most `batch` sequences each.
+
+    Every sequence starts from a new session; only the last one may be shorter than `sequence`.
+    """
+    inputs = tokens[:-1]
+    whole = len(inputs) // sequence * sequence
+    for i in range(0, whole, batch * sequence):
+        yield inputs[i : min(i + batch * sequence, whole)].reshape(-1, sequence)
+    if whole < len(inputs):
+        yield inputs[None, whole:]
+
+
 def evaluate(
     model: IntegerModel,
     logit_scale: float,
@@ -50,7 +68,7 @@ def evaluate(
     batch: int = 16,
     choices: np.ndarray | None = None,
 ) -> Evaluation:
-    """Predict every token from those before it, in sequences that each start from a new session.
+    """Predict every token from those before it, in the sequences of `pieces`.
 
     `choices` [len(tokens) - 1]: another model's argmax for each prediction, for `agreement`.
     """
@@ -62,16 +80,9 @@ def evaluate(
             f"a token id is outside the vocabulary 0..{model.shape.vocab - 1}: the text has another tokenizer"
         )
     runner = SequenceModel(model)
-    inputs, targets = tokens[:-1], tokens[1:]
-    whole = len(inputs) // sequence * sequence
-    pieces = [
-        inputs[i : min(i + batch * sequence, whole)].reshape(-1, sequence)
-        for i in range(0, whole, batch * sequence)
-    ]
-    if whole < len(inputs):
-        pieces.append(inputs[None, whole:])
-    loss, done, chosen = 0.0, 0, np.empty(len(inputs), np.int64)
-    for piece in pieces:
+    targets = tokens[1:]
+    loss, done, chosen = 0.0, 0, np.empty(len(targets), np.int64)
+    for piece in pieces(tokens, sequence, batch):
         for logits in runner.logits(piece):
             rows = slice(done, done + len(logits))
             chosen[rows] = logits.argmax(axis=1)
@@ -80,13 +91,14 @@ def evaluate(
                 (real[np.arange(len(real)), targets[rows]] - np.log(np.exp(real).sum(axis=1))).sum()
             )
             done += len(logits)
-    assert done == len(inputs)
+    assert done == len(targets)
     return Evaluation(
         predictions=done,
         loss=loss / done,
         accuracy=float((chosen == targets).mean()),
         agreement=None if choices is None else float((chosen == choices).mean()),
         densities=runner.densities(),
+        zero_sums=runner.zero_sums(),
     )
 
 

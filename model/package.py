@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
-from safetensors.numpy import save_file
+from safetensors.numpy import save as tensor_bytes
 
 from .config import ModelShape, Numerics
 from .errors import UserError
@@ -91,7 +91,7 @@ def save_package(
         config = {"shape": model.shape.to_json(), "numerics": model.numerics.to_json(), **_meta_to_json(meta)}
         _write_json(temporary / CONFIG, config)
         tensors = {name: np.ascontiguousarray(array) for name, array in model.tensors().items()}
-        save_file(tensors, temporary / WEIGHTS)
+        (temporary / WEIGHTS).write_bytes(tensor_bytes(tensors))  # save_file would hide it from other users
         names = [CONFIG, WEIGHTS]
         if tokenizer_bytes is not None:
             (temporary / TOKENIZER).write_bytes(tokenizer_bytes)

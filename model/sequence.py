@@ -32,8 +32,11 @@ def decay_sequence(z: np.ndarray, beta: np.ndarray) -> np.ndarray:
     return states
 
 
-def attention_sequence(q, k, v, shape: ModelShape, slopes, score_frac: int) -> np.ndarray:
-    """Attention outputs [T, D] of one sequence; every position sees anchors, window and itself."""
+def attention_sequence(q, k, v, shape: ModelShape, slopes, score_frac: int) -> tuple[np.ndarray, int]:
+    """(outputs [T, D], rows whose weights sum to 0) of one sequence; a row is one head at one position.
+
+    Every position sees anchors, window and itself.
+    """
     count = len(q)
     by_head = (count, shape.heads, shape.head_width)
     q, k = (x.reshape(by_head).transpose(1, 0, 2).astype(np.float32) for x in (q, k))  # exact, see ops
@@ -44,16 +47,19 @@ def attention_sequence(q, k, v, shape: ModelShape, slopes, score_frac: int) -> n
     weights = np.where(visible, ops.attention_weights(scores), 0)
     values = v.reshape(by_head).transpose(1, 0, 2).astype(np.float64)
     num = np.matmul(weights.astype(np.float64), values).astype(np.int64)
-    o = ops.divide(num, weights.sum(axis=2)[:, :, None])
-    return o.transpose(1, 0, 2).reshape(count, shape.width)
+    den = weights.sum(axis=2)
+    o = ops.divide(num, den[:, :, None])
+    return o.transpose(1, 0, 2).reshape(count, shape.width), int(np.count_nonzero(den == 0))
 
 
 class SequenceBlock:
-    """One block over sequences; `active` [4] counts the nonzero inputs of its event sites."""
+    """One block over sequences; `active` [4] counts the nonzero inputs of its event sites, `zero_sums` the
+    attention rows that give nothing because no score is positive."""
 
     def __init__(self, model: IntegerModel, block: BlockWeights):
         self._model, self.prepared = model, PreparedBlock(block)
         self.active = np.zeros(4, np.int64)
+        self.zero_sums = 0
 
     def mixer(self, c: np.ndarray, s: np.ndarray) -> np.ndarray:
         """u [B, T, D] of the residual stream and the spikes: steps 1 to 6."""
@@ -62,13 +68,15 @@ class SequenceBlock:
         self.active[:2] += np.count_nonzero(e), np.count_nonzero(s)
         q, k, v = np.split(ops.event(block.qkv(e), *block.qkv_event), 3, axis=-1)
         h = decay_sequence(ops.decay_input(block.decay(s), *block.decay_scale), block.decay_beta)
-        o = np.stack(
-            [
+        outputs, zero_sums = zip(
+            *(
                 attention_sequence(*one, model.shape, model.slopes, model.numerics.score_frac)
                 for one in zip(q, k, v, strict=True)
-            ]
+            ),
+            strict=True,
         )
-        branch = ops.requantise(block.out(ops.mix(o, h, *block.mix)), *block.out_scale)
+        self.zero_sums += sum(zero_sums)
+        branch = ops.requantise(block.out(ops.mix(np.stack(outputs), h, *block.mix)), *block.out_scale)
         return ops.layer_norm(ops.residual_sum(c, branch), *block.attention_norm)
 
     def feed_forward(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -111,3 +119,8 @@ class SequenceModel:
         shape = self.model.shape
         sizes = np.array([shape.width, shape.width, shape.width, shape.ffn]) * max(self.positions, 1)
         return np.array([block.active for block in self.blocks]) / sizes
+
+    def zero_sums(self) -> np.ndarray:
+        """Share of attention rows [L] without a positive score, over everything run so far."""
+        rows = self.model.shape.heads * max(self.positions, 1)
+        return np.array([block.zero_sums for block in self.blocks]) / rows

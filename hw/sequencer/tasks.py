@@ -13,13 +13,15 @@ from ..interface import Counter, Phase
 from ..types import Cast, DrainRequest, Header, OpEntry, Source, Task
 from ..vector.words import Route, WordOp
 
-SETTLE = 6      # cycles after a step's last broadcast word until its nonzero elements are counted
+SETTLE = 2          # cycles after the end of a task until the nonzero elements of its last broadcast word are counted
+TABLE_CYCLES = 3    # cycles from an index to its entry
 
 
 class TaskRunner(wiring.Component):
     """Issues word operations and drain requests, task by task, and counts cycles by phase.
 
-    Throughput: a word operation a cycle within a step. From `op_ready` (all channels done) to the first drain request: 2 cycles.
+    Throughput: a word operation a cycle within a step. From `op_ready` (all channels done) to the first drain request: 2 cycles; from the
+    end of a task to the start of the next: 2 cycles, since the next entry is read ahead and counting goes on beside it.
 
     Parameters
     ----------
@@ -69,10 +71,12 @@ class TaskRunner(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         self._stream, self._handover, self._counted = Signal(32), Signal(32), Signal(32)
-        self._waiting = Signal()            # the channels work, the vector unit waits
         self._word, self._column, self._offset = Signal(8), Signal(6), Signal(6)
         self._sub, self._part = Signal(8), Signal(5)
-        self._timer = Signal(range(max(SETTLE, self._reciprocal_latency) + 1))
+        self._ending = Signal()                 # the next entry is taken over
+        self._step = Signal(range(SETTLE + 4))  # additions of the task that has ended still to make
+        self._timer = Signal(range(max(TABLE_CYCLES, self._reciprocal_latency) + 1))
+        self._flying = Signal(range(-4, 4))     # steps whose last word has been issued and is not `done`
         m.d.sync += [self.op_valid.eq(0), self.request_valid.eq(0), self.embed_start.eq(0), self.finished.eq(0)]
         with m.If(self._timer != 0):
             m.d.sync += self._timer.eq(self._timer - 1)
@@ -81,25 +85,29 @@ class TaskRunner(wiring.Component):
             self._before(m)
             self._wait(m)
             self._loops(m)
-            self._account(m)
+            self._close(m)
         m.d.comb += [
             self.running.eq(~fsm.ongoing("IDLE") | self.go),
-            self._waiting.eq(fsm.ongoing("WAIT")),
             self.embed_active.eq((self.current.task == Task.EMBED) & fsm.ongoing("LAST")),
         ]
-        self._count(m, fsm)
+        # The words of a RESIDUAL step end in the statistics, and EMBED has none: neither is waited for here.
+        launched = self.op_valid & self.op.last & (self.op.route != Route.RESIDUAL)
+        with m.If(self.running):
+            m.d.sync += self._flying.eq(self._flying + launched - (self.done & ~self.embed_active))
+        self._count(m, waiting=fsm.ongoing("WAIT"), closing=fsm.ongoing("CLOSE") & (self._step == 0))
         return m
 
     def _fetch(self, m):
         with m.State("IDLE"):
-            m.d.sync += [self.index.eq(0), self._timer.eq(3)]
+            m.d.sync += [self.index.eq(0), self._timer.eq(TABLE_CYCLES), self.current.task.eq(Task.END), self._flying.eq(0)]
             with m.If(self.go):
                 m.next = "FETCH"
-        with m.State("FETCH"):
-            with m.If(self._timer == 0):
+        with m.State("FETCH"):          # the entry was asked for when the last task started, so it is mostly there
+            with m.If((self._timer == 0) & (self._step == 0)):
+                m.d.comb += self._ending.eq(1)
                 m.d.sync += [
                     self.current.eq(self.entry), self._word.eq(0), self._column.eq(0), self._offset.eq(0),
-                    self._sub.eq(0), self._part.eq(0),
+                    self._sub.eq(0), self._part.eq(0), self.index.eq(self.index + 1), self._timer.eq(TABLE_CYCLES),
                 ]
                 m.next = "START"
         with m.State("START"):
@@ -107,7 +115,6 @@ class TaskRunner(wiring.Component):
             with m.If(task == Task.END):
                 m.next = "CLOSE"
             with m.Elif(self.current.head & ~self.head_pass):
-                m.d.sync += [self.index.eq(self.index + 1), self._timer.eq(3)]
                 m.next = "FETCH"
             with m.Elif(task == Task.EMBED):
                 m.d.sync += self.embed_start.eq(1)
@@ -128,9 +135,6 @@ class TaskRunner(wiring.Component):
             ]
             with m.If(last):
                 m.d.sync += self._word.eq(0)
-                m.next = "BEFORE_DONE"
-        with m.State("BEFORE_DONE"):
-            with m.If(self.done):
                 m.next = "WAIT"
 
     def _wait(self, m):
@@ -163,10 +167,10 @@ class TaskRunner(wiring.Component):
             ]
             with m.If(last):
                 m.next = "LAST"
-        with m.State("LAST"):
-            with m.If(self.done):
-                m.d.sync += self._timer.eq(SETTLE)
-                m.next = "SETTLE"
+        with m.State("LAST"):           # EMBED issues no words: its end is the encoder's
+            embed = self.current.task == Task.EMBED
+            with m.If(Mux(embed, self.done, (self._flying == 0) & ~self.op_valid)):
+                m.next = "FETCH"
 
     def _weights(self, m):
         """A denominator a cycle: each column's word once, then its lanes."""
@@ -226,6 +230,9 @@ class TaskRunner(wiring.Component):
             m.d.sync += self._word.eq(0)
             with m.If((task == Task.NORM_U) | (task == Task.NORM_C)):
                 m.next = "STATISTICS"
+            with m.Elif((task == Task.QKV) | (task == Task.DECAY)):
+                # What follows takes its words from the channels too, so it stays behind these, and they need no scalar of the entry.
+                m.next = "FETCH"
             with m.Else():
                 m.next = "LAST"
 
@@ -244,45 +251,56 @@ class TaskRunner(wiring.Component):
         with m.Else():
             m.d.sync += self._sub.eq(self._sub + 1)
 
-    def _account(self, m):
-        """Counters of the task; the channels already work on the next operation meanwhile."""
-        add = {
-            "STREAM": (self.current.phase << 1, self._stream, "HANDOVER"),
-            "HANDOVER": (self.current.phase << 1 | 1, self._handover, "ACTIVE"),
-            "ACTIVE": (Counter.ACTIVE + self.current.statistic, self._counted, "FETCH"),
-        }
-        with m.State("SETTLE"):
-            with m.If(self._timer == 0):
-                m.next = "STREAM"
-        for name, (index, amount, following) in add.items():
-            with m.State(name):
-                m.d.comb += [
-                    self.add_index.eq(index), self.add_amount.eq(amount),
-                    self.add_valid.eq(self.current.counted if name == "ACTIVE" else 1),
-                ]
-                if name == "ACTIVE":
-                    m.d.sync += [self.index.eq(self.index + 1), self._timer.eq(3)]
-                m.next = following
-        with m.State("CLOSE"):      # what was not attributed to a task yet, this cycle included
-            m.d.comb += [
-                self.add_valid.eq(1), self.add_index.eq(2 * Phase.CONTROL + 1),
-                self.add_amount.eq(self._stream + self._handover + 1),
-            ]
-            m.d.sync += self.finished.eq(1)
-            m.next = "IDLE"
+    def _close(self, m):
+        with m.State("CLOSE"):          # the last task's additions come before the session's
+            with m.If(self._step == 0):
+                m.d.sync += self.finished.eq(1)
+                m.next = "IDLE"
 
-    def _count(self, m, fsm):
-        """One cycle of a pass is counted once: as stream while waiting, else as hand-over."""
-        cleared = Mux(fsm.ongoing("STREAM"), 0, self._stream)
-        kept = Mux(fsm.ongoing("HANDOVER"), 0, self._handover)
+    def _count(self, m, *, waiting, closing):
+        """A cycle of a pass is counted once: as stream while waiting, else as hand-over; the end of a task closes its account.
+
+        The additions follow beside the next task, whose first broadcast word comes later than they are made.
+        """
+        ending, step, first = self._ending, self._step, Signal()
+        m.d.comb += first.eq(self.current.task == Task.END)     # nothing has run yet
+        stream, handover = Signal(32), Signal(32)               # accounts of the task that has ended
+        phase, statistic, counted = Signal(4), Signal(8), Signal()
+        with m.If(ending & ~first):
+            m.d.sync += [
+                stream.eq(self._stream), handover.eq(self._handover), phase.eq(self.current.phase),
+                statistic.eq(self.current.statistic), counted.eq(self.current.counted), step.eq(SETTLE + 3),
+            ]
+        with m.Elif(step != 0):
+            m.d.sync += step.eq(step - 1)
+        fresh = ending & ~first
         with m.If(self.running):
             m.d.sync += [
-                self._stream.eq(cleared + self._waiting), self._handover.eq(kept + (self._waiting == 0)),
+                self._stream.eq(Mux(fresh, 0, self._stream) + waiting),
+                self._handover.eq(Mux(fresh, 0, self._handover) + (waiting == 0)),
                 self.pass_cycles.eq(Mux(self.go, 1, self.pass_cycles + 1)),
             ]
-        with m.If(fsm.ongoing("CLOSE")):
+        with m.If(closing):
             m.d.sync += [self._stream.eq(0), self._handover.eq(0)]
-        with m.If(fsm.ongoing("ACTIVE")):
-            m.d.sync += self._counted.eq(0)
+        with m.If(step == 1):
+            m.d.sync += self._counted.eq(Mux(self.active_valid, self.active, 0))
         with m.Elif(self.active_valid):
             m.d.sync += self._counted.eq(self._counted + self.active)
+        additions = {
+            3: (phase << 1, stream, 1), 2: (phase << 1 | 1, handover, 1),
+            1: (Counter.ACTIVE + statistic, self._counted, counted),
+        }
+        for number, (index, amount, valid) in additions.items():
+            with m.If(step == number):
+                m.d.comb += [self.add_valid.eq(valid), self.add_index.eq(index), self.add_amount.eq(amount)]
+        # The account of the pass's end waits until that of the last task has been added, and the session its pass.
+        late = Signal(range(SETTLE + 6))
+        rest = Signal(32)
+        with m.If(closing):
+            m.d.sync += [late.eq(SETTLE + 5), rest.eq(self._stream + self._handover + 1)]
+        with m.Elif(late != 0):
+            m.d.sync += late.eq(late - 1)
+        with m.If(late == 1):
+            m.d.comb += [
+                self.add_valid.eq(1), self.add_index.eq(2 * Phase.CONTROL + 1), self.add_amount.eq(rest),
+            ]

@@ -143,14 +143,18 @@ def test_train_and_quantise(symlight, tmp_path):
     out = tmp_path / "trained"
     arguments = ["--corpus", tmp_path / "corpus.txt", "--shape", "tiny", "--steps", 1]
     assert symlight("train", "--out", out, *arguments).out.strip() == str(out / "model.safetensors")
-    assert symlight("quantise", out, "--out", tmp_path / "package", "--description", "a test").code == 0
+    about = ["--description", "a test", "--data", "made-up verses"]
+    assert symlight("quantise", out, "--out", tmp_path / "package", *about).code == 0
     meta = load_package(tmp_path / "package").meta
     assert (meta.name, meta.description, meta.eos, meta.synthetic) == ("package", "a test", 2, False)
+    assert meta.provenance["data"] == "made-up verses" and meta.provenance["training"]["steps"] == 1
     report = symlight(
         "generate", "--model", tmp_path / "package", "--device", "reference", "--prompt", "the", "--json", "--verify"
     ).json
     assert report["tokens"] and report["verified"]
     assert "cannot be read" in symlight("quantise", out, "--out", tmp_path / "p", "--tokenizer", "/nothing").error()
+    (out / "train.json").write_text("{}")
+    assert "not the report of a training" in symlight("quantise", out, "--out", tmp_path / "p").error()
 
 
 def test_train_needs_torch(symlight, tmp_path, monkeypatch):

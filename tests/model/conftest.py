@@ -1,7 +1,5 @@
 """Settings and fixtures of this folder's tests."""
 
-import symlight.model  # noqa: F401  before numpy: it keeps BLAS at one thread
-
 import io
 
 import pytest

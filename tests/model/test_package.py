@@ -106,7 +106,7 @@ def test_failed_saving_keeps_the_old_package(copy, model, monkeypatch):
     def full(*_):
         raise OSError("no space left")
 
-    monkeypatch.setattr(package_module, "save_file", full)
+    monkeypatch.setattr(package_module, "tensor_bytes", full)
     with pytest.raises(OSError, match="no space"):
         save_package(copy, model, PackageMeta(name="second"))
     assert load_package(copy).meta.name == "test"

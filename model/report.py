@@ -1,0 +1,146 @@
+"""The measured parts of docs/demo-model.md: `python -m symlight.model.report` prints them as Markdown.
+
+The integer model is measured on its own; the float model needs a checkpoint, and PyTorch.
+"""
+
+import argparse
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from . import corpus as corpora
+from .errors import UserError
+from .evaluate import Evaluation, evaluate, pieces, weighted_density
+from .package import Package, load_package
+from .reference import SITES, STOP_EOS, Reference
+
+PROMPTS = (
+    "In the beginning",
+    "And God said",
+    "The king of Israel",
+    "Moses said to the people",
+    "Jesus answered them",
+    "He went up to Jerusalem",
+    "Yahweh spoke to Moses, saying,",
+    "Behold, the days come",
+    "The sons of David",
+    "Blessed is the man",
+    "Don't be afraid",
+    "In the day of trouble",
+    "The wise man",
+    "My soul waits for",
+    "They came to the river",
+    "The priest shall burn",
+    "Peter and John",
+    "Now there was a man",
+    "Grace to you and peace",
+    "The gold and the silver",
+)
+NEW_TOKENS = 48
+
+
+def heldout_tokens(package: Package, text: corpora.Corpus) -> np.ndarray:
+    """Token ids of all documents in a row, each ended by the end-of-sequence token, as in training."""
+    tokenizer, eos = package.tokenizer, package.meta.eos
+    if eos is None:
+        raise UserError(f"package {package.path} has no end-of-sequence token to end a document with")
+    return np.array(
+        [token for document in text for token in [*tokenizer.encode("\n".join(document)), eos]], np.int64
+    )
+
+
+def float_quality(checkpoint: Path, tokens: np.ndarray) -> tuple[float, np.ndarray]:
+    """(nats a token, argmax of every prediction) of a float model over the sequences of `evaluate.pieces`."""
+    try:
+        import torch
+
+        from .float_model import load
+    except ImportError as error:
+        raise UserError(f"this needs PyTorch ({error}); run: pip install 'symlight[train]'") from error
+    model, loss, chosen = load(checkpoint), 0.0, []
+    with torch.no_grad():
+        for piece in pieces(tokens):
+            done = sum(map(len, chosen))
+            targets = torch.from_numpy(tokens[done + 1 : done + 1 + piece.size])
+            logits = model(torch.from_numpy(piece)).flatten(0, 1)
+            loss += float(torch.nn.functional.cross_entropy(logits, targets, reduction="sum"))
+            chosen.append(logits.argmax(dim=1).numpy())
+    return loss / (len(tokens) - 1), np.concatenate(chosen)
+
+
+def continuation(package: Package, prompt: str, count: int = NEW_TOKENS) -> tuple[str, bool]:
+    """(greedy text of the integer reference after the prompt, whether the end of the sequence ended it)."""
+    tokens = package.tokenizer.encode(prompt)
+    run = Reference(package.model).generate(tokens, count, package.meta.eos)
+    new = [token for token in run.tokens if token != package.meta.eos]
+    whole, given = (package.tokenizer.decode(ids) for ids in (tokens + new, tokens))
+    return whole[len(given) :], run.stop_reason == STOP_EOS
+
+
+def quality_table(package: Package, checkpoint: Path | None, text: corpora.Corpus) -> Iterator[str]:
+    """Lines: quality over the whole text, then density by layer."""
+    tokens, size = heldout_tokens(package, text), corpora.byte_count(text)
+    loss, choices = (None, None) if checkpoint is None else float_quality(checkpoint, tokens)
+    result = evaluate(package.model, package.meta.logit_scale, tokens, choices=choices)
+    yield f"Held-out text: {size:,} bytes, {len(tokens):,} tokens, in sequences of 256 from a new session."
+    yield from ("", "| held out | float | integer |", "|---|---|---|")
+    real = None if loss is None else loss * len(tokens) / math.log(2) / size
+    yield f"| bits a byte | {_cell(real)} | {_cell(result.bits_per_byte(len(tokens), size))} |"
+    perplexity = None if loss is None else math.exp(loss)
+    yield f"| perplexity a token | {_cell(perplexity, '.2f')} | {_cell(result.perplexity, '.2f')} |"
+    hits = None if choices is None else float((choices == tokens[1:]).mean())
+    yield f"| next token is the greedy one | {_cell(hits, '.1%')} | {_cell(result.accuracy, '.1%')} |"
+    yield f"| same greedy token as the float model | | {_cell(result.agreement, '.1%')} |"
+    yield ""
+    yield from density_table(package, result)
+
+
+def density_table(package: Package, result: Evaluation) -> Iterator[str]:
+    """Lines: by layer, the share of nonzero inputs at each event site and of rows without a positive score."""
+    yield "| layer | " + " | ".join(SITES) + " | zero-sum attention rows |"
+    yield "|---" * (len(SITES) + 2) + "|"
+    for layer, (sites, zero_sum) in enumerate(zip(result.densities, result.zero_sums, strict=True)):
+        yield f"| {layer} | " + " | ".join(f"{site:.1%}" for site in sites) + f" | {zero_sum:.2%} |"
+    means = " | ".join(f"{site:.1%}" for site in result.densities.mean(axis=0))
+    yield f"| mean | {means} | {result.zero_sums.mean():.2%} |"
+    whole = weighted_density(result.densities, package.shape)
+    yield from ("", f"Weighted by the weight bytes behind each site: {whole:.1%}.")
+
+
+def prompt_lines(package: Package) -> Iterator[str]:
+    """Lines: one item a prompt, prompt in bold; a line end in the text is shown as a slash."""
+    for prompt in PROMPTS:
+        text, ended = continuation(package, prompt)
+        shown = text.rstrip("\n").replace("\n", " / ").replace("*", "\\*")
+        yield f"- **{prompt}**{shown}" + (" *(end)*" if ended else "")
+
+
+def _cell(value: float | None, form: str = ".4f") -> str:
+    return "" if value is None else format(value, form)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the tables, then the continuations."""
+    parser = argparse.ArgumentParser(prog="python -m symlight.model.report", description=__doc__)
+    parser.add_argument("--package", type=Path, required=True, help="folder of the integer model")
+    parser.add_argument("--checkpoint", type=Path, help="float model it was made of; default: integers only")
+    parser.add_argument("--heldout", type=Path, required=True, help="text that training wrote as heldout.txt")
+    given = parser.parse_args(arguments)
+    package = load_package(given.package)
+    if package.meta.logit_scale is None:
+        raise UserError(f"package {given.package} has no logit scale, so its loss is unknown")
+    for line in quality_table(package, given.checkpoint, corpora.read_text(given.heldout)):
+        print(line)
+    print()
+    for line in prompt_lines(package):
+        print(line)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except UserError as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,20 @@
+"""Settings of the whole suite; pytest reads this file before anything imports numpy."""
+
+import os
+import random
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # one vector at a time: threads only wait for each other
+
+import pytest  # noqa: E402
+
+
+@pytest.hookimpl(tryfirst=True)  # before hypothesis takes its seed
+def pytest_configure(config):
+    """Give hypothesis a seed when the command line does not, so that every run can be repeated."""
+    if config.getoption("hypothesis_seed", None) is None:
+        config.option.hypothesis_seed = str(random.SystemRandom().randrange(1 << 32))
+
+
+def pytest_report_header(config):
+    """The seed, as the option that repeats the run; tests with seeds of their own print them."""
+    return f"seed: --hypothesis-seed={config.getoption('hypothesis_seed')}"

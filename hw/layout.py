@@ -185,8 +185,8 @@ class Layout:
         stage = self.ring.size * (shape.layers if engine.kv_resident else min(2, shape.layers))
         needs = [
             ("accumulator words", self.qkv.beats + self.decay.beats, engine.accumulators),
-            ("accumulator words", max(self.up.beats, self.out.beats, self.down.beats, self.prior.beats),
-             engine.accumulators),
+            ("accumulator words", self.up.beats + self.down.beats, engine.accumulators),
+            ("accumulator words", max(self.out.beats, self.prior.beats), engine.accumulators),
             ("vector buffer words", vector, engine.vector_words),
             ("residual words", self.width_words, engine.width_words),
             ("head-space words", self.query_words, engine.width_words),

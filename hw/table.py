@@ -94,7 +94,9 @@ def _layer(layout: Layout, model: IntegerModel, layer: int) -> list[dict]:
         "task": Task.NORM_C, "phase": Phase.DOWN, "event": 1, "counted": not last, "statistic": site + 4, "parameter": parameter,
         "norm": parameter + w, "gamma_shift": int(norm_2[0]), "epsilon": int(norm_2[1]), **_event(following),
         "to_head": last,
-        "command": _command(layout.down, bases["down"], Traffic.DOWN, stream=False), **_drain(layout.down),
+        # Its first sums come while the last words of W_up are still being drained.
+        "command": _command(layout.down, bases["down"], Traffic.DOWN, stream=False, acc=layout.up.beats),
+        **_drain(layout.down),
     }
     return [qkv, decay, attention, out, up, down]
 

@@ -99,7 +99,7 @@ def quality_table(package: Package, checkpoint: Path | None, text: corpora.Corpu
 
 
 def density_table(package: Package, result: Evaluation) -> Iterator[str]:
-    """Lines: by layer, the share of nonzero inputs at each event site and of rows without a positive score."""
+    """Lines: by layer, share of nonzero inputs at each event site and of rows without a positive score."""
     yield "| layer | " + " | ".join(SITES) + " | zero-sum attention rows |"
     yield "|---" * (len(SITES) + 2) + "|"
     for layer, (sites, zero_sum) in enumerate(zip(result.densities, result.zero_sums, strict=True)):

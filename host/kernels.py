@@ -73,16 +73,26 @@ def read_manifest(path: Path) -> KernelInfo:
 
 def obtain_kernel(card: str, build: str, cache: Path, progress: Progress = silent) -> KernelInfo:
     """The generated kernel of a card preset and a build; generates it unless the cache has it."""
-    engine = engine_of(card, build)
-    names = json.dumps([card, build, engine.to_json()], sort_keys=True)
-    folder = cached(
-        cache / "kernels", _key(names), lambda folder: write_kernel(folder, card, build, progress)
-    )
+    names = [card, build, engine_of(card, build).to_json()]
+    return _obtain(names, cache, lambda folder: write_kernel(folder, card, build, progress))
+
+
+def obtain_engine(engine: Engine, cache: Path, progress: Progress = silent) -> KernelInfo:
+    """The generated kernel of an engine that is no preset."""
+    return _obtain([engine.to_json()], cache, lambda folder: _write(folder, engine, "", "", progress))
+
+
+def _obtain(names: list, cache: Path, write: Callable[[Path], None]) -> KernelInfo:
+    folder = cached(cache / "kernels", _key(json.dumps(names, sort_keys=True)), write)
     return read_manifest(folder / MANIFEST)
 
 
 def write_kernel(folder: Path, card: str, build: str, progress: Progress = silent) -> None:
-    """Generate Verilog and manifest into `folder`."""
+    """Generate Verilog and manifest of a card preset and a build into `folder`."""
+    _write(folder, engine_of(card, build), card, build, progress)
+
+
+def _write(folder: Path, engine: Engine, card: str, build: str, progress: Progress) -> None:
     # Slow to import, and needed only here.
     from symlight.hw.generate import generate
 
@@ -92,7 +102,7 @@ def write_kernel(folder: Path, card: str, build: str, progress: Progress = silen
         progress("generate", len(steps), _STEPS)
         steps.append(step)
 
-    generate(engine_of(card, build), folder, card=card, build=build, progress=on_step)
+    generate(engine, folder, card=card, build=build, progress=on_step)
     progress("generate", _STEPS, _STEPS)
 
 

@@ -59,6 +59,8 @@ class SimOptions:
         Further parameters of hbm.h by name.
     assertions, threads : bool, int
         Of the build: the kernel's assertions, simulation threads.
+    optimise : str
+        Of the compiler (build.build_model).
     trace : Path or None
         VCD file to write.
     cache : Path or None
@@ -77,6 +79,7 @@ class SimOptions:
     hbm_settings: dict[str, int] = field(default_factory=dict)
     assertions: bool = True
     threads: int = 1
+    optimise: str = "-O3"
     trace: Path | None = None
     cache: Path | None = None
     progress: Progress | None = None
@@ -148,7 +151,7 @@ class SimCard:
             o = self.options
             library = build_model(
                 kernel.sources, kernel.engine, o.cache, trace=o.trace is not None, assertions=o.assertions,
-                threads=o.threads, progress=o.progress,
+                threads=o.threads, optimise=o.optimise, progress=o.progress,
             )
             if self.model is not None:
                 self.model.close()

@@ -1,0 +1,82 @@
+"""Kernels and models for the tests of the whole accelerator on the simulated card."""
+
+import pytest
+from kernel_bench import Bench
+from kernel_list import NAMES, Kernels
+
+from symlight.model.config import preset
+from symlight.model.package import load_package
+from symlight.host.models import find_package
+from symlight.model.synthetic import random_model
+from symlight.sim import card as cards
+
+TIME_LIMIT = 120  # seconds of a test, without what its kernel takes to build
+
+
+def wanted(item) -> list[str]:
+    """Kernels that a test names in its parameter or in its marker `kernel`."""
+    found = item.callspec.params.get("kernel_name") if hasattr(item, "callspec") else None
+    marked = [name for marker in item.iter_markers("kernel") for name in marker.args]
+    return [found] if found else marked
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "kernel(*names): kernels of tests/kernel that the test runs on")
+
+
+def pytest_collection_modifyitems(items):
+    """Builds take long on a busy machine and have no part in a test's time limit."""
+    for item in items:
+        if "kernels" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.timeout(TIME_LIMIT, func_only=True))
+
+
+@pytest.fixture(scope="session")
+def kernels(request):
+    """kernels(name) -> KernelInfo; all that the selected tests need are being built from the first call on."""
+    names = dict.fromkeys(name for item in request.session.items for name in wanted(item))
+    assert set(names) <= set(NAMES), f"unknown kernels: {set(names) - set(NAMES)}"
+    reporter = request.config.pluginmanager.get_plugin("terminalreporter")
+    capture = request.config.pluginmanager.get_plugin("capturemanager")
+
+    def say(text: str) -> None:
+        if reporter is not None:
+            with capture.global_and_fixture_disabled():
+                reporter.write_line(text)
+
+    builder = Kernels(list(names), say)
+    yield builder
+    builder.close()
+
+
+@pytest.fixture
+def kernel(request, kernels):
+    """The kernel that the test names."""
+    (name,) = wanted(request.node)
+    return name, kernels(name)
+
+
+@pytest.fixture
+def bench(kernel):
+    """bench(model, flags=..., **SimOptions) -> Bench: the card with a session, and the reference beside it."""
+    opened = []
+
+    def make(model, **options) -> Bench:
+        opened.append(Bench(*kernel, model, **options))
+        return opened[-1]
+
+    yield make
+    for one in opened:
+        one.close()
+    cards._cards.clear()
+
+
+@pytest.fixture(scope="session")
+def demo():
+    """The shipped package's model."""
+    return load_package(find_package("demo")).model
+
+
+@pytest.fixture(scope="session")
+def tiny():
+    return random_model(preset("tiny"), 11, 0.3)

@@ -11,7 +11,7 @@ help:            ## list the targets
 
 $(STAMP):        # the virtual environment; made again when pyproject.toml changes
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(BIN)/python -m pip install --disable-pip-version-check -e .
 	@touch $@
 
 demo: $(STAMP)   ## generate, verilate, decode a prompt with the shipped checkpoint, prove every token

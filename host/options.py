@@ -142,7 +142,7 @@ def take_prompt(values: dict, tokenizer: Tokenizer | None, package: Package) -> 
     else:
         text = text if text is not None else _read(file)
         prompt = (tokenizer or package.tokenizer).encode(text)
-    if not prompt:
+    if not prompt and not values.get("load_state"):     # a saved session goes on from its pending token
         raise UserError("the prompt is empty; give at least one character of text, or one token id")
     return prompt
 

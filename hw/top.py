@@ -1,6 +1,6 @@
 """The whole kernel: control registers, sequencer, vector unit, and a channel for every HBM pseudo-channel."""
 
-from amaranth.hdl import Cat, Instance, Module, Mux, ResetInserter, Signal
+from amaranth.hdl import Assert, Cat, Instance, Module, Mux, ResetInserter, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -120,6 +120,10 @@ class Kernel(wiring.Component):
             self._counters.add.p.index.eq(Mux(session.add_valid, session.add_index, runner.add_index)),
             self._counters.add.p.amount.eq(Mux(session.add_valid, session.add_amount, runner.add_amount)),
         ]
+        # Neither waits: they take turns by construction, and the queue in front of the counters takes their bursts.
+        m.d.sync += Assert(~(runner.add_valid & session.add_valid), "session and runner add in the same cycle")
+        with m.If(self._counters.add.valid):
+            m.d.sync += Assert(self._counters.add.ready, "an addition to a counter is lost")
 
     def _sessions(self, m):
         """Session to the units that do its commands; all their SIDE commands and beats."""

@@ -18,6 +18,11 @@ class BurstMerger(wiring.Component):
     Throughput: a run and a burst a cycle. A short burst leaves as soon as no continuing run is waiting. Latency 2 cycles.
     Back-pressure: `i.ready` falls while a burst waits and the held run cannot be extended.
 
+    Attributes
+    ----------
+    LATENCY : int
+        Cycles from a run to its burst.
+
     Members
     -------
     i : In(stream of RUN), beats > 0
@@ -25,6 +30,8 @@ class BurstMerger(wiring.Component):
     idle : Out
         Nothing is held.
     """
+
+    LATENCY = 2
 
     def __init__(self, engine: Engine):
         self._page = PAGE_BYTES // engine.beat_bytes

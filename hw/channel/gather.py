@@ -26,6 +26,11 @@ class Gather(wiring.Component):
     Latency: 3 cycles from a word to its first item. Throughput: an item a cycle; a word without a picked element costs one
     cycle. Back-pressure: waits for either stream; the vector buffer cannot wait, `engine.vector_words` hold all vectors alive.
 
+    Attributes
+    ----------
+    LATENCY : int
+        Cycles from a word to its first item, when the command has settled.
+
     Members
     -------
     commands : In(stream of ChannelCommand)
@@ -39,6 +44,8 @@ class Gather(wiring.Component):
     items : Out(stream of Item)
     rows : Out(stream of ROW)
     """
+
+    LATENCY = 3
 
     def __init__(self, engine: Engine):
         self._engine = engine

@@ -78,16 +78,20 @@ class Intake(wiring.Component):
             ]
             with m.If(mine):
                 m.d.sync += word.eq(cast.word)
-        with m.If(self.cast.valid & (kind == Cast.SLOPE)):
-            self._store_slopes(m, cast)
+        self._store_slopes(m, cast)
         return m
 
     def _store_slopes(self, m, cast):
         """Slopes are 16-bit numbers, so lanes / 2 in a word, low byte first."""
-        numbers = data.View(data.ArrayLayout(16, self._engine.lanes // 2), cast.word.as_value())
-        for head, slope in enumerate(self.slopes):
-            with m.If(cast.index == head // (self._engine.lanes // 2)):
-                m.d.sync += slope.eq(numbers[head % (self._engine.lanes // 2)])
+        per_word = self._engine.lanes // 2
+        numbers = data.View(data.ArrayLayout(16, per_word), cast.word.as_value())
+        stored = self.cast.valid & (cast.kind == Cast.SLOPE)
+        for head in range(self._engine.heads):
+            # Like the model's other parameters, slopes outlive the reset behind a fault.
+            slope = Signal(SLOPE_BITS, name=f"slope{head}", reset_less=True)
+            m.d.comb += self.slopes[head].eq(slope)
+            with m.If(stored & (cast.index == head // per_word)):
+                m.d.sync += slope.eq(numbers[head % per_word])
 
 
 class Plan(wiring.Component):

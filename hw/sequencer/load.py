@@ -159,5 +159,7 @@ class LoadUnit(wiring.Component):
             self.cast_valid.eq(complete & (section == 4)), self.cast.kind.eq(Cast.SLOPE), self.cast.index.eq(index),
             self.cast.word.eq(newest),
         ]
+        header = Signal(Header, reset_less=True)
+        m.d.comb += self.header.eq(header)
         with m.If(complete & (section == 0)):
-            m.d.sync += self.header.eq(entry[:len(self.header.as_value())])
+            m.d.sync += header.eq(entry[:len(header.as_value())])

@@ -1,6 +1,6 @@
 """The sequencer's top: commands of the host, faults, counters and the mailbox at the end of every run."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -11,7 +11,8 @@ from ..mailbox import mailbox_fields
 from ..types import ChannelCommand, Work
 from .state import StateAction
 
-QUIET_CYCLES = 32       # all channels must be quiet for so long before a soft reset; covers every register on the way
+# At the end of a run and before a soft reset all channels must be quiet for so long: covers every register on the way.
+QUIET_CYCLES = 32
 RESET_CYCLES = 8
 
 
@@ -90,10 +91,13 @@ class Session(wiring.Component):
             self._work(m)
             self._fault(m)
             self._report(m)
-        working = fsm.ongoing("LOAD") | fsm.ongoing("STATE") | fsm.ongoing("TOKENS") | fsm.ongoing("WORDS")
+        states = ("LOAD", "STATE", "TOKENS", "WORDS_REQUEST", "WORDS", "QUIET")
+        working = Cat(fsm.ongoing(state) for state in states).any()
         with m.If(~fsm.ongoing("IDLE")):
             m.d.sync += self._cycles.eq(self._cycles + 1)
-        m.d.comb += [self.running.eq(~fsm.ongoing("IDLE")), self.abort.eq(fsm.ongoing("ABORT"))]
+        # The reset reaches the channels a cycle later than ABORT ends: not one burst may start in between.
+        aborting = fsm.ongoing("ABORT") | fsm.ongoing("RESET")
+        m.d.comb += [self.running.eq(~fsm.ongoing("IDLE")), self.abort.eq(aborting)]
         self._watch(m, working)
         self._fields(m)
         return m
@@ -161,11 +165,11 @@ class Session(wiring.Component):
                 with m.Switch(self.state_action):
                     with m.Case(StateAction.SWEEP):
                         m.d.sync += [self.forget.eq(1), self._clean.eq(1)]
-                        m.next = "TRAFFIC"
+                        self._settle(m)
                     with m.Case(StateAction.RESTORE):
                         m.next = "WORDS_REQUEST"
                     with m.Default():
-                        m.next = "TRAFFIC"
+                        self._settle(m)
             self._guard(m)
         with m.State("TOKENS"):
             with m.If(self.tokens_done):
@@ -176,9 +180,19 @@ class Session(wiring.Component):
                 # A bad id in the middle of a prompt leaves a half ingested turn.
                 with m.If(self.tokens_error == ErrorCode.BAD_TOKEN):
                     m.d.sync += self._clean.eq(0)
+                self._settle(m)
+            self._guard(m)
+        with m.State("QUIET"):
+            m.d.sync += self._timer.eq(Mux(self.channels_quiet, self._timer - 1, QUIET_CYCLES))
+            with m.If(self.channels_quiet & (self._timer == 0)):
                 m.next = "TRAFFIC"
             self._guard(m)
         self._restore(m)
+
+    def _settle(self, m):
+        """Before a run counts as done, the memory must have answered its last writes: one of them may be a fault."""
+        m.d.sync += self._timer.eq(QUIET_CYCLES)
+        m.next = "QUIET"
 
     def _guard(self, m):
         """At the end of a working state: a fault overrides what the state decided."""
@@ -195,6 +209,7 @@ class Session(wiring.Component):
             m.d.comb += self.side.valid.eq(1)
             with m.If(self.side.ready):
                 m.next = "WORDS"
+            self._guard(m)
         with m.State("WORDS"):
             with m.If(self.beat_valid):
                 m.d.sync += [
@@ -207,7 +222,7 @@ class Session(wiring.Component):
         with m.State("SETTLE"):         # the ring slot follows the position step by step
             m.d.sync += self._timer.eq(Mux(self._timer == 0, 0, self._timer - 1))
             with m.If((self._timer == 0) & ~self.restoring):
-                m.next = "TRAFFIC"
+                self._settle(m)
 
     def _watch(self, m, working):
         """Faults of the bus and the watchdog take any work to ABORT."""

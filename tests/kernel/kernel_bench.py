@@ -1,7 +1,7 @@
 """The simulated card and the reference side by side: every run on both, equality of everything that is visible."""
 
 import numpy as np
-from kernel_list import MODELS, optimise
+from kernel_list import MODELS, OPTIMISE
 
 from symlight.host.card import Card
 from symlight.host.driver import Accelerator
@@ -32,7 +32,6 @@ class Bench:
 
     def __init__(
         self,
-        name: str,
         kernel: KernelInfo,
         model: IntegerModel,
         *,
@@ -40,7 +39,7 @@ class Bench:
         watchdog: int | None = None,
         **options,
     ):
-        self.card = cards.plug(cards.SimOptions(cache=MODELS, optimise=optimise(name), **options))
+        self.card = cards.plug(cards.SimOptions(cache=MODELS, optimise=OPTIMISE, **options))
         self.layout = Layout(kernel.engine, model.shape)
         opened = Card(pyxrt_sim, 0, str(kernel.manifest), arguments(kernel.engine.channels))
         self.machine = Accelerator(
@@ -60,8 +59,7 @@ class Bench:
 
     def memory(self, channel: int) -> cards.Allocation:
         """Device memory behind the channel's own buffer; `data` is what the kernel sees."""
-        wanted = self.machine._card._buffers[f"hbm{channel:02d}"]
-        return wanted._allocation
+        return self.machine._card._buffers[f"hbm{channel:02d}"]._allocation
 
     def run(self, prompt, n_new: int, eos: int | None = None) -> RunResult:
         """A run on both; tokens, stop reason, passes, event counts and session words are equal."""

@@ -18,7 +18,7 @@ from symlight.sim.manifest import read_kernel
 
 CACHE = Path(__file__).resolve().parents[2] / "build" / "cache"
 MODELS = CACHE / "models"
-FAST = "-O1"  # half the compile time for a tenth of the speed
+OPTIMISE = "-O1"  # half the compile time for a tenth of the speed
 
 
 def _narrow(channels: int, mode: str) -> Engine:
@@ -32,7 +32,7 @@ def _narrow(channels: int, mode: str) -> Engine:
 ENGINES = {
     "narrow2-partial-kv": lambda: _narrow(2, "partial-kv"),
     "narrow6-sparse-gather": lambda: _narrow(6, "sparse-gather"),
-    "narrow2-resident-dense": lambda: _narrow(2, "resident-dense"),
+    "narrow8-resident-dense": lambda: _narrow(8, "resident-dense"),
     "narrow4-resident-kv": lambda: _narrow(4, "resident-kv"),
 }
 PRESETS = {
@@ -42,18 +42,13 @@ PRESETS = {
     "sim4-partial-kv": ("sim4", "partial-kv"),
 }
 NAMES = (*PRESETS, *ENGINES)
-OPTIMISE = {"sim4-partial-kv": "-O3"}  # what the command line builds
-
-
-def optimise(name: str) -> str:
-    return OPTIMISE.get(name, FAST)
 
 
 def obtain(name: str, jobs: int = 1) -> KernelInfo:
     """Kernel `name` with its simulator; builds what the cache does not have."""
     kernel = obtain_kernel(*PRESETS[name], CACHE) if name in PRESETS else obtain_engine(ENGINES[name](), CACHE)
     folder = read_kernel(kernel.manifest)
-    build_model(folder.sources, folder.engine, MODELS, optimise=optimise(name), jobs=jobs)
+    build_model(folder.sources, folder.engine, MODELS, optimise=OPTIMISE, jobs=jobs)
     return kernel
 
 

@@ -14,11 +14,11 @@ KERNELS = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW
 @pytest.mark.parametrize("kernel_name", KERNELS)
 @pytest.mark.parametrize("hbm, back_pressure", [("ideal", 0.0), ("timed", 0.0), ("timed", 0.3), ("ideal", 0.6)])
 def test_demo(bench, demo, kernel_name, hbm, back_pressure):
-    """Past the ring's end, whatever the memory does."""
+    """The same whatever the memory does; past the ring's end once on every kernel."""
     card = bench(demo, hbm=hbm, back_pressure=back_pressure, seed=int(10 * back_pressure) + 1)
     card.run(card.prompt(12), 5)
     card.check_state()
-    card.run(card.prompt(50, seed=4), 6)
+    card.run(card.prompt(50 if (hbm, back_pressure) == ("timed", 0.0) else 4, seed=4), 6)
     card.check_state()
     card.run([], 1)
     card.reset()

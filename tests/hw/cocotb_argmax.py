@@ -52,7 +52,6 @@ class Words(Strobes):
         self.ports.set(word=word, first=item["first"])
 
 
-
 def pass_of(rng, kind: str):
     """(logit, token, some) of every channel; at least one has a row."""
     channels = CHANNELS
@@ -73,23 +72,23 @@ def pass_of(rng, kind: str):
 @cocotb.parametrize(idle=IDLE, kind=["random", "ties", "negative", "extreme", "equal"])
 async def best_row(dut, idle, kind):
     bench = Bench(dut)
-    source = Words(bench, Ports(dut, Argmax(ENGINE)), "valid", ("first", "word"), idle)
+    source = Words(bench, Ports(dut, Argmax(ENGINE), "argmax"), "valid", ("first", "word"), idle)
     best = Best(bench, source)
     await bench.reset()
-    for _ in range(40):
+    for _ in range(15):
         rows = pass_of(bench.rng, kind)
         source.send([{"row": row, "first": i == 0} for i, row in enumerate(rows)])
-    await bench.until(lambda: not source.queue, limit=40 * CHANNELS * 20)
+    await bench.until(lambda: not source.queue, limit=15 * CHANNELS * 20)
     await bench.step(LATENCY + 1)
     await bench.finish()
-    assert best.count >= 40
+    assert best.count >= 15
 
 
 @cocotb.test(**LIMIT)
 async def only_one_channel_has_rows(dut):
     """Channels without rows say anything about logit and id; every place of the one with rows."""
     bench = Bench(dut)
-    source = Words(bench, Ports(dut, Argmax(ENGINE)), "valid", ("first", "word"))
+    source = Words(bench, Ports(dut, Argmax(ENGINE), "argmax"), "valid", ("first", "word"))
     best = Best(bench, source)
     await bench.reset()
     for place in range(CHANNELS):

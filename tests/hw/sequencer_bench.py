@@ -7,7 +7,7 @@ that kind. Both know the component's signature, so benches speak of fields and n
 import functools
 from dataclasses import replace
 
-from bench import Agent, bits, fields, stalls, to_verilog, without_fields
+from bench import Agent, bits, fields, ports_only, stalls, to_verilog
 from vector_bench import SideBySide, pack
 
 from symlight.hw.config import Engine, card
@@ -52,31 +52,41 @@ class Ports:
     """The ports of `component` as instance `name` in the design, by name and with plain values."""
 
     def __init__(self, dut, component, name: str = ""):
-        self._dut, self._prefix, self.shapes = dut, f"{name}__" if name else "", {}
+        prefix = f"{name}__" if name else ""
+        self.shapes, self._handles, self._last = {}, {}, {}
         for path, member, _ in component.signature.flatten(component):
-            self.shapes["__".join(map(str, path))] = member.shape
+            port = "__".join(map(str, path))
+            self.shapes[port] = member.shape
+            self._handles[port] = getattr(dut, prefix + port)
+        # Plain numbers are by far the most, and need no layout.
+        self._numbers = {port for port, shape in self.shapes.items() if isinstance(shape, int)}
 
     def handle(self, port: str):
-        return getattr(self._dut, self._prefix + port)
+        return self._handles[port]
 
     def set(self, **values):
         for port, value in values.items():
-            self.handle(port).value = self.bits(port, value)
+            self._write(port, int(value) if port in self._numbers else self.bits(port, value))
 
     def junk(self, rng, *ports):
         for port in ports:
-            self.handle(port).value = rng.getrandbits(len(self.handle(port)))
+            self._write(port, rng.getrandbits(len(self._handles[port])))
+
+    def _write(self, port: str, value: int):
+        if self._last.get(port) != value:
+            self._handles[port].value = self._last[port] = value
 
     def get(self, port: str):
-        return fields(self.shapes[port], int(self.handle(port).value))
+        value = int(self._handles[port].value)
+        return value if port in self._numbers else fields(self.shapes[port], value)
 
     def bits(self, port: str, value) -> int:
-        shape = self.shapes[port]
+        """Bit pattern of a constant, of fields (or a list of them), of a sequence or of an integer."""
         if hasattr(value, "as_bits"):
             return value.as_bits()
-        if isinstance(value, dict):
-            return bits(shape, value)
-        return pack(shape, value)
+        if isinstance(value, dict) or (isinstance(value, list) and isinstance(value[0], dict)):
+            return bits(self.shapes[port], value)
+        return pack(self.shapes[port], value)
 
 
 class Strobes(Agent):
@@ -178,4 +188,4 @@ def parts() -> dict:
 @functools.cache
 def sequencer() -> str:
     """Verilog of all parts side by side: one build for all benches of the sequencer."""
-    return without_fields(to_verilog(SideBySide(**{name: make() for name, make in parts().items()})))
+    return ports_only(to_verilog(SideBySide(**{name: make() for name, make in parts().items()})))

@@ -1,0 +1,20 @@
+"""The benches of the vector unit and its paths see mistakes."""
+
+import gc
+
+import pytest
+from bench import BenchError, run_bench
+from broken_paths import broken_paths, broken_unit
+
+pytestmark = [pytest.mark.timeout(120), pytest.mark.filterwarnings("ignore:.*created but never used")]
+
+
+@pytest.mark.parametrize("design, module, name, reason", [
+    (broken_paths, "cocotb_paths", "decay.*never", "memory word [0-9]+ is"),
+    (broken_paths, "cocotb_residual", "passes.*never.*width=32", "cast_word is"),
+    (broken_unit, "cocotb_unit", "passes.*never", "cast is|dump_word is"),
+])
+def test_bench_sees_a_mistake(design, module, name, reason):
+    with pytest.raises(BenchError, match=reason):
+        run_bench(design(), module, name)
+    gc.collect()        # the part that a broken class replaces is made, and never used

@@ -1,0 +1,11 @@
+"""hw.sequencer.dispatch."""
+
+import pytest
+from bench import run_bench
+from sequencer_bench import sequencer
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def test_dispatch():
+    assert run_bench(sequencer(), "cocotb_dispatch") == 17

@@ -1,0 +1,11 @@
+"""hw.sequencer.tasks."""
+
+import pytest
+from bench import run_bench
+from sequencer_bench import sequencer
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def test_tasks():
+    assert run_bench(sequencer(), "cocotb_tasks") == 5

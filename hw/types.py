@@ -38,14 +38,6 @@ class ChannelCommand(data.Struct):
     traffic: 4          # counter of its read beats (interface.Traffic)
 
 
-class PlacedCommand(data.Struct):
-    """A command with this channel's place in it."""
-
-    command: ChannelCommand
-    group: 5
-    active: 1           # the channel takes part: group < 2^log_groups
-
-
 class KvCommand(data.Struct):
     """Ring work of one layer in one pass (broadcast to all channels)."""
 
@@ -75,14 +67,6 @@ class Item(data.Struct):
     value: signed(8)
     valid_row: 1        # has a row of weights; 0: marker without element
     last: 1             # last item of the operation (HEAD: of the tile)
-
-
-class Row(data.Struct):
-    """Row of an active element on its way to the address side, or an end marker."""
-
-    row: 14             # within the group
-    valid_row: 1        # 0: marker without row
-    last: 1             # last row of the operation
 
 
 def beat_layout(engine: Engine) -> data.ArrayLayout:

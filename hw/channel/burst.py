@@ -1,27 +1,32 @@
 """Runs of consecutive beats to AXI bursts: contiguous runs merge, bursts end at 16 beats and at 4 KB."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Assert, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import exact_log2
 
 from ..axi import MAX_BURST, PAGE_BYTES
 from ..config import Engine
+from ..lib import Queue
 from ..types import BEAT_ADDRESS
 
-RUN = data.StructLayout({"address": BEAT_ADDRESS, "beats": 20})     # consecutive beats
-BURST = data.StructLayout({"address": BEAT_ADDRESS, "beats": 5})    # 1 .. MAX_BURST of them
+RUN = data.StructLayout({"address": BEAT_ADDRESS, "beats": BEAT_ADDRESS})   # consecutive beats
+BURST = data.StructLayout({"address": BEAT_ADDRESS, "beats": 5})            # 1 .. MAX_BURST of them
 
 
 class BurstMerger(wiring.Component):
     """Cuts runs into bursts, and merges by address, not by row: a run that continues the last one extends it.
 
-    Throughput: a run and a burst a cycle. A short burst leaves as soon as no continuing run is waiting. Latency 2 cycles.
-    Back-pressure: `i.ready` falls while a burst waits and the held run cannot be extended.
+    A short burst leaves as soon as no continuing run is waiting, so that merging never costs time on an idle port. Bursts are
+    cut from the start of a merged run, at MAX_BURST beats and at multiples of 4 KB.
+    Throughput: a run of up to MAX_BURST beats and a burst a cycle; a longer run takes a cycle a burst.
+    Back-pressure: `i.ready` falls while bursts wait and the held run cannot be extended; `o` is a queue of two bursts, so
+    no path leads from `o.ready` to `i.ready`.
 
     Attributes
     ----------
     LATENCY : int
-        Cycles from a run to its burst.
+        Cycles from a run to its first burst, when nothing continues it.
 
     Members
     -------
@@ -37,33 +42,62 @@ class BurstMerger(wiring.Component):
         self._page = PAGE_BYTES // engine.beat_bytes
         super().__init__({"i": In(stream.Signature(RUN)), "o": Out(stream.Signature(BURST)), "idle": Out(1)})
 
+    def _limit(self, address, bursts=0):
+        """Beats of the longest burst that may start at `address`, or `bursts` times MAX_BURST behind it.
+
+        A page is a multiple of MAX_BURST, so only its last MAX_BURST beats limit a burst.
+        """
+        low = exact_log2(MAX_BURST)
+        last = address[low:exact_log2(self._page)] == self._page // MAX_BURST - 1 - bursts
+        return Mux(last, MAX_BURST - address[:low], MAX_BURST)[:low + 1]
+
     def elaborate(self, platform):
         m = Module()
-        address, left, end = Signal(BEAT_ADDRESS), Signal(21), Signal(BEAT_ADDRESS)
-        limit, length = Signal(5), Signal(5)
-        to_page = Signal(range(self._page + 1))
-        continues, full, emit, take = Signal(), Signal(), Signal(), Signal()
-        free = ~self.o.valid | self.o.ready
+        m.submodules.queue = queue = Queue(BURST, depth=2)
+        connect(m, queue.o, flipped(self.o))
+        run = self.i.p
+        # The held run: first beat, the beat behind its end, length of its first burst if it is that long, what it has beyond.
+        holds, address, end, limit = Signal(), Signal(BEAT_ADDRESS), Signal(BEAT_ADDRESS), Signal(5)
+        excess = Signal(signed(BEAT_ADDRESS + 2))
+        beats = Signal(5)       # of the held run; meaningful while it is shorter than a burst
+        full, whole, continues, emit, load = Signal(), Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
-            to_page.eq(self._page - address % self._page),
-            limit.eq(Mux(to_page > MAX_BURST, MAX_BURST, to_page)),
-            full.eq(left >= limit), length.eq(Mux(full, limit, left)),
-            continues.eq(self.i.valid & (self.i.p.address == end) & ~left[-1]),
-            emit.eq((left != 0) & free & (full | ~continues)),
-            # An empty register takes any run, a full one only what continues it; one that empties now, any run as well.
-            take.eq((left == 0) | continues | (emit & (length == left))),
-            self.i.ready.eq(take), self.idle.eq((left == 0) & ~self.o.valid),
+            full.eq(~excess[-1]), whole.eq(~full | (excess == 0)),
+            # A long run is not extended: it has bursts enough, and its length stays within bounds.
+            continues.eq(self.i.valid & (run.address == end) & (~full | (excess[exact_log2(MAX_BURST):] == 0))),
+            emit.eq(holds & queue.i.ready & (full | ~continues)), load.eq(~holds | (emit & whole)),
+            self.i.ready.eq(load | continues),
+            queue.i.valid.eq(emit), queue.i.p.address.eq(address), queue.i.p.beats.eq(Mux(full, limit, beats)),
+            self.idle.eq(~holds & ~self.o.valid),
         ]
-        with m.If(self.o.ready):
-            m.d.sync += self.o.valid.eq(0)
-        with m.If(emit):
-            m.d.sync += [self.o.valid.eq(1), self.o.p.address.eq(address), self.o.p.beats.eq(length)]
-        kept = left - Mux(emit, length, 0)
-        with m.If(self.i.valid & take):
+        taken = self.i.valid & self.i.ready
+        extended = Signal.like(excess)
+        m.d.comb += extended.eq(excess + run.beats)
+        with m.If(taken):
+            m.d.sync += end.eq(run.address + run.beats)
+        with m.If(load & (self.i.valid | holds)):
+            first = self._limit(run.address)
             m.d.sync += [
-                left.eq((kept + self.i.p.beats)[:21]), end.eq(self.i.p.address + self.i.p.beats),
-                address.eq(Mux(kept[:21] == 0, self.i.p.address, address + Mux(emit, length, 0))),
+                holds.eq(self.i.valid), address.eq(run.address), limit.eq(first),
+                excess.eq(run.beats - first), beats.eq(run.beats),
             ]
         with m.Elif(emit):
-            m.d.sync += [left.eq(kept), address.eq(address + length)]
+            after = self._limit(address, bursts=1)      # right too if this burst ends at a page: the next one starts there
+            m.d.sync += [
+                address.eq(address + limit), limit.eq(after),
+                excess.eq(Mux(continues, extended - after, excess - after)), beats.eq(Mux(continues, extended, excess)),
+            ]
+        with m.Elif(taken):
+            m.d.sync += [excess.eq(extended), beats.eq(beats + run.beats)]
+        self._check(m, queue.i)
         return m
+
+    def _check(self, m, burst):
+        with m.If(burst.valid):
+            offset = burst.p.address[:exact_log2(self._page)]
+            m.d.sync += [
+                Assert((burst.p.beats != 0) & (burst.p.beats <= MAX_BURST), "burst length"),
+                Assert(offset + burst.p.beats <= self._page, "a burst crosses 4 KB"),
+            ]
+        with m.If(self.i.valid):
+            m.d.sync += Assert(self.i.p.beats != 0, "an empty run")

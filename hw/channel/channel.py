@@ -11,7 +11,7 @@
 from amaranth.hdl import Assert, Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.lib.wiring import In, Out, connect
 
 from ..axi import AxiMaster
 from ..config import Engine
@@ -236,6 +236,8 @@ class Channel(wiring.Component):
         for part in (lanes, attention):
             m.d.comb += [part.drain.valid.eq(mine), part.drain.request.eq(request)]
         m.d.comb += fetch.count_index.eq(request.address)
+        count = Signal(32)              # as late as the words of lane group and attention
+        m.d.sync += count.eq(fetch.count)
         asked = [valid]
         counter = [mine & (request.source == Source.COUNTER)]
         for _ in range(lanes.DRAIN_LATENCY):
@@ -251,7 +253,7 @@ class Channel(wiring.Component):
         with m.Elif(asked[-1]):
             m.d.sync += self.drain.eq(lanes.drain.word.as_value() | attention.drain.word.as_value())
             with m.If(counter[-1]):
-                m.d.sync += [self.drain[0].eq(fetch.count[:16]), self.drain[1].eq(fetch.count[16:])]
+                m.d.sync += [self.drain[0].eq(count[:16]), self.drain[1].eq(count[16:])]
         with m.Elif(self.drain_valid | self.side_valid):
             m.d.sync += self.drain.eq(0)        # another channel's answer may be on the bus now
         m.d.sync += [self.op_done.eq(lanes.op_done), self.attention_done.eq(attention.att_done)]

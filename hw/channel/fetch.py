@@ -5,12 +5,12 @@
                                                                                      └─► KV beats
 """
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Assert, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from ..axi import BURST_INCR, RESP_OKAY
+from ..axi import BURST_INCR, MAX_BURST, RESP_OKAY
 from ..config import Engine
 from ..interface import Traffic
 from ..lib import Queue
@@ -27,50 +27,40 @@ TAG = data.StructLayout({"kv": 1, "io": 1, "address": BEAT_ADDRESS, "beats": 5, 
 class _Runs(wiring.Component):
     """Commands in order to runs of beats: the rows of a gather one by one, everything else as one run.
 
-    A FENCE waits for one KV command whose reads are issued. `traffic` and `io` hold for the runs that follow; a command starts only
-    when the runs of the one before it have left the merger (`idle`) if these differ.
+    A FENCE waits for one KV command whose reads are issued. `traffic` and `io` hold for the runs that follow; if they
+    differ, a command starts only when the runs of the one before it have left the merger (`idle`).
+    Throughput: a row a cycle. Latency: 2 cycles from a row to its run.
     """
+
+    SETTLING = 4        # cycles a command needs before its first run: place, factors, product, sum
 
     def __init__(self, engine: Engine):
         self._engine = engine
         super().__init__({
-            "commands": In(stream.Signature(ChannelCommand)), "columns": Out(6), "log_groups": Out(3), "group": In(5), "active": In(1),
+            "commands": In(stream.Signature(ChannelCommand)), "columns": Out(6), "log_groups": Out(3),
+            "group": In(5), "active": In(1),
             "index": In(5), "rows": In(stream.Signature(ROW)), "issued": In(1), "fenced": Out(1), "fencing": Out(1),
             "runs": Out(stream.Signature(RUN)), "traffic": Out(4), "io": Out(1), "idle": In(1),
         })
 
     def elaborate(self, platform):
         m = Module()
-        lanes = self._engine.lanes
         head = self.commands.p
-        total, tile = Signal(21), Signal(14)
-        settled = Signal(3)
-        credits = Signal(3)         # KV commands issued and not fenced
         m.d.comb += [self.columns.eq(head.columns), self.log_groups.eq(head.log_groups)]
-        # Products of a command settle over four cycles behind its place.
-        m.d.sync += [
-            tile.eq((head.words << (lanes.bit_length() - 1)) + SCALE_BEATS),
-            settled.eq(Mux(settled == 6, 6, settled + 1)),
-        ]
-        with m.Switch(head.work):
-            with m.Case(Work.MATRIX):
-                rows = (head.words << (lanes.bit_length() - 1)) >> head.log_groups
-                m.d.sync += total.eq(Mux(self.active, rows * head.beats, 0))
-            with m.Case(Work.HEAD):
-                m.d.sync += total.eq(tile * head.count)
-            with m.Default():
-                m.d.sync += total.eq(Mux(head.channel == self.index, head.count, 0))
+        total, settled = self._total(m, head)
         base = Signal.like(head.base)
-        start = self.commands.valid & (settled == 6)
+        credits = Signal(3)         # KV commands issued and not fenced
         with m.If(self.issued & ~self.fenced):
-            m.d.sync += credits.eq(credits + 1)
+            m.d.sync += [credits.eq(credits + 1), Assert(credits != 7, "KV commands without fences")]
         with m.Elif(self.fenced & ~self.issued):
             m.d.sync += credits.eq(credits - 1)
-        with m.If(~self.commands.valid | self.commands.ready):
-            m.d.sync += settled.eq(0)
+        free = ~self.runs.valid | self.runs.ready
+        with m.If(self.runs.ready):
+            m.d.sync += self.runs.valid.eq(0)
         with m.FSM() as fsm:
             with m.State("COMMAND"):
-                with m.If(start & (self.idle | ((self.traffic == head.traffic) & (self.io == head.io)))):
+                same = (self.traffic == head.traffic) & (self.io == head.io)
+                with m.If(self.commands.valid & settled & (same | (self.idle & ~self.runs.valid))):
                     m.d.sync += [self.traffic.eq(head.traffic), self.io.eq(head.io), base.eq(head.base)]
                     with m.If(head.work == Work.FENCE):
                         m.next = "FENCE"
@@ -83,35 +73,50 @@ class _Runs(wiring.Component):
                     m.d.comb += [self.fenced.eq(1), self.commands.ready.eq(1)]
                     m.next = "COMMAND"
             with m.State("STREAM"):
-                m.d.comb += [self.runs.valid.eq(total != 0), self.runs.p.address.eq(base), self.runs.p.beats.eq(total)]
-                with m.If((total == 0) | self.runs.ready):
+                with m.If((total == 0) | free):
                     m.d.comb += self.commands.ready.eq(1)
                     m.next = "COMMAND"
+                with m.If((total != 0) & free):
+                    m.d.sync += [self.runs.valid.eq(1), self.runs.p.address.eq(base), self.runs.p.beats.eq(total)]
             with m.State("ROWS"):
-                ended = self._rows(m, head, base)
-                with m.If(ended):
+                with m.If(self._rows(m, head, base, free)):
                     m.d.comb += self.commands.ready.eq(1)
                     m.next = "COMMAND"
         m.d.comb += self.fencing.eq(fsm.ongoing("FENCE"))
         return m
 
-    def _rows(self, m, head, base):
-        """A row a cycle: its offset is multiplied in one stage, its address added in the next."""
-        product, valid, last, beats = Signal(BEAT_ADDRESS), Signal(), Signal(), Signal(6)
-        waits = Signal()
-        move = ~waits | ~valid | self.runs.ready
-        m.d.comb += [
-            self.rows.ready.eq(move & ~(waits & last)),
-            self.runs.valid.eq(waits & valid), self.runs.p.address.eq(base + product), self.runs.p.beats.eq(beats),
+    def _total(self, m, head):
+        """Beats of the command if it is one run, and whether that has settled (place, factors, product, choice)."""
+        shift = self._engine.lanes.bit_length() - 1
+        factor_a, factor_b, total = Signal(15), Signal(12), Signal(BEAT_ADDRESS)
+        product, takes_part = Signal(BEAT_ADDRESS), Signal()
+        cycles = Signal(range(self.SETTLING + 1))
+        rows = head.words << shift
+        m.d.sync += [
+            factor_a.eq(rows >> head.log_groups), factor_b.eq(head.beats), takes_part.eq(self.active),
+            product.eq(factor_a * factor_b), total.eq(Mux(takes_part, product, 0)),
+            cycles.eq(Mux(cycles == self.SETTLING, cycles, cycles + 1)),
         ]
+        with m.If(head.work == Work.HEAD):
+            m.d.sync += [factor_a.eq(rows + SCALE_BEATS), factor_b.eq(head.count), takes_part.eq(1)]
+        with m.If((head.work == Work.SIDE) | (head.work == Work.FENCE)):
+            m.d.sync += [factor_a.eq(1), factor_b.eq(head.count), takes_part.eq(head.channel == self.index)]
+        with m.If(~self.commands.valid | self.commands.ready):
+            m.d.sync += cycles.eq(0)
+        return total, cycles == self.SETTLING
+
+    def _rows(self, m, head, base, free):
+        """A row a cycle: its offset is multiplied in one stage, its address added in the next. Returns "the last has left"."""
+        product, there, valid, last = Signal(BEAT_ADDRESS), Signal(), Signal(), Signal()
+        move = ~there | ~valid | free
+        m.d.comb += self.rows.ready.eq(move & ~(there & last))
         with m.If(move):
-            m.d.sync += waits.eq(self.rows.valid & self.rows.ready)
+            m.d.sync += there.eq(self.rows.valid & self.rows.ready)
         with m.If(self.rows.valid & self.rows.ready):
-            m.d.sync += [
-                product.eq(self.rows.p.row * head.beats), valid.eq(self.rows.p.valid), last.eq(self.rows.p.last),
-                beats.eq(head.beats),
-            ]
-        return waits & last & move
+            m.d.sync += [product.eq(self.rows.p.row * head.beats), valid.eq(self.rows.p.valid), last.eq(self.rows.p.last)]
+        with m.If(there & valid & free):
+            m.d.sync += [self.runs.valid.eq(1), self.runs.p.address.eq(base + product), self.runs.p.beats.eq(head.beats)]
+        return there & last & move
 
 
 class Fetch(wiring.Component):
@@ -120,7 +125,14 @@ class Fetch(wiring.Component):
     A weight burst is issued only when its beats are reserved in the read FIFO, so R never waits for the lanes; KV beats may wait
     for the staging memory. KV bursts go when no weight burst is ready, at most `engine.kv_inflight` beats in flight, or without
     limit while a FENCE waits.
-    Throughput: a burst and a beat a cycle. Latency: 4 cycles from a row to its address on AR.
+    Throughput: a burst and a beat a cycle.
+
+    Attributes
+    ----------
+    LATENCY : int
+        Cycles from a row to its address on AR.
+    BEAT_LATENCY : int
+        Cycles from R to `beats`.
 
     Members
     -------
@@ -143,11 +155,15 @@ class Fetch(wiring.Component):
     ar*, r* : AXI4, see `axi.AxiMaster`
     """
 
+    LATENCY = 2 + BurstMerger.LATENCY + 1
+    BEAT_LATENCY = 2
+
     def __init__(self, engine: Engine):
         self._engine = engine
         beat = beat_layout(engine)
         super().__init__({
-            "commands": In(stream.Signature(ChannelCommand)), "columns": Out(6), "log_groups": Out(3), "group": In(5), "active": In(1),
+            "commands": In(stream.Signature(ChannelCommand)), "columns": Out(6), "log_groups": Out(3),
+            "group": In(5), "active": In(1),
             "index": In(5), "rows": In(stream.Signature(ROW)),
             "kv_runs": In(stream.Signature(RUN)), "kv_issued": In(1), "kv": Out(stream.Signature(beat)),
             "beats": Out(stream.Signature(beat)),
@@ -172,8 +188,8 @@ class Fetch(wiring.Component):
         connect(m, flipped(self.kv_runs), kv_merger.i)
         connect(m, self._fifo.o, flipped(self.beats))
         m.d.comb += [
-            self.columns.eq(runs.columns), self.log_groups.eq(runs.log_groups), runs.group.eq(self.group), runs.active.eq(self.active),
-            runs.index.eq(self.index), runs.idle.eq(merger.idle & ~self.arvalid),
+            self.columns.eq(runs.columns), self.log_groups.eq(runs.log_groups),
+            runs.group.eq(self.group), runs.active.eq(self.active), runs.index.eq(self.index), runs.idle.eq(merger.idle & ~self.arvalid),
         ]
         self._issue(m, merger, kv_merger)
         self._receive(m)
@@ -183,18 +199,20 @@ class Fetch(wiring.Component):
         """The next burst to AR: weights first, KV when they wait."""
         engine, runs, tags = self._engine, self._runs, self._tags
         credit = Signal(range(engine.read_beats + 1), init=engine.read_beats)
-        kv_flying = Signal(16)
+        kv_flying = Signal(range(TAGS * MAX_BURST + 1))
         main, kv = merger.o, kv_merger.o
         main_go, kv_go = Signal(), Signal()
         free = (~self.arvalid | self.arready) & tags.i.ready & ~self.abort
-        within = runs.fencing | (kv_flying + kv.p.beats <= engine.kv_inflight)
+        weights = Signal()      # the choice does not depend on what allows the burst to go: addresses are summed meanwhile
+        within = runs.fencing | (kv_flying <= engine.kv_inflight - MAX_BURST)
         m.d.comb += [
-            main_go.eq(free & main.valid & (credit >= main.p.beats)), kv_go.eq(free & kv.valid & within & ~main_go),
+            weights.eq(main.valid & (credit >= main.p.beats)),
+            main_go.eq(free & weights), kv_go.eq(free & ~weights & kv.valid & within),
             main.ready.eq(main_go), kv.ready.eq(kv_go),
-            tags.i.valid.eq(main_go | kv_go), tags.i.p.kv.eq(kv_go), tags.i.p.io.eq(~kv_go & runs.io),
-            tags.i.p.address.eq(Mux(kv_go, kv.p.address, main.p.address)),
-            tags.i.p.beats.eq(Mux(kv_go, kv.p.beats, main.p.beats)),
-            tags.i.p.traffic.eq(Mux(kv_go, Traffic.KV, runs.traffic)),
+            tags.i.valid.eq(main_go | kv_go), tags.i.p.kv.eq(~weights), tags.i.p.io.eq(weights & runs.io),
+            tags.i.p.address.eq(Mux(weights, main.p.address, kv.p.address)),
+            tags.i.p.beats.eq(Mux(weights, main.p.beats, kv.p.beats)),
+            tags.i.p.traffic.eq(Mux(weights, runs.traffic, Traffic.KV)),
             self.arsize.eq(engine.beat_bytes.bit_length() - 1), self.arburst.eq(BURST_INCR),
             self.quiet.eq(~self.arvalid & ~tags.o.valid),
         ]
@@ -235,14 +253,27 @@ class Fetch(wiring.Component):
             fifo.i.valid.eq(taken & ~tag.kv), fifo.i.p.eq(self.rdata),
             self.kv.valid.eq(self.rvalid & tags.o.valid & tag.kv & ~self.abort), self.kv.p.eq(self.rdata),
         ]
+        beat = Signal(5)        # of the burst; only to check the memory
+        with m.If(taken):
+            m.d.sync += [
+                beat.eq(Mux(self.rlast, 0, beat + 1)),
+                Assert(self.rlast == (beat + 1 == tag.beats), "RLAST is not at the end of a burst"),
+            ]
+        with m.If(fifo.i.valid):
+            m.d.sync += Assert(fifo.i.ready, "the read FIFO overflows")
+        with m.If(self.rvalid):
+            m.d.sync += Assert(tags.o.valid, "a beat that nobody asked for")
+        self._count(m, tag, taken & self.rlast)
         shift = self._engine.beat_bytes.bit_length() - 1
         with m.If(taken & (self.rresp != RESP_OKAY) & ~self.fault):
             pointer = Mux(tag.io, self.io_pointer, self.pointer)
             m.d.sync += [self.fault.eq(1), self.fault_address.eq(pointer + (tag.address << shift))]
+
+    def _count(self, m, tag, ended):
+        """Beats of each kind of traffic; a counter that was not touched since `clear` is zero."""
         m.submodules.counts = counts = Memory(shape=32, depth=16, init=[])
         old, probe, write = counts.read_port(domain="comb"), counts.read_port(domain="comb"), counts.write_port()
         touched = Signal(16)
-        ended = taken & self.rlast
         m.d.comb += [
             old.addr.eq(tag.traffic), write.addr.eq(tag.traffic), write.en.eq(ended),
             write.data.eq(Mux(touched.bit_select(tag.traffic, 1), old.data, 0) + tag.beats),

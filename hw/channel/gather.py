@@ -1,35 +1,173 @@
-"""Active-row gather: broadcast words in, nonzero elements of this channel's group out, one a cycle.
+"""Active-row gather: broadcast words in, picked elements of this channel's group out, one a cycle.
 
-    broadcast ─► vector buffer ─► word register ─► lowest picked element ─► items ─► lanes
-                                                              └──────────► rows  ─► fetch
+    broadcast ─┬─► vector buffer ─► fetched word ─┐
+               └──────── bypass ──────────────────┴─► current word ─► lowest picked element ─┬─► items ─► lanes
+    commands ─► next command ─► running command ──┘                                          └─► rows ──► fetch
 """
 
 from amaranth.hdl import Assert, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..config import Engine
+from ..lib import Queue
 from ..types import ChannelCommand, Item, Work
 
-
 ROW = data.StructLayout({"row": 13, "valid": 1, "last": 1})     # a row of the channel's group, or the end of the list
+ROWS = 4            # rows that wait for the address side
+
+
+def _about_layout(engine: Engine) -> data.StructLayout:
+    """What belongs to a word that is being picked apart."""
+    return data.StructLayout({
+        "lanes": engine.lanes,      # lanes of the channel's group; none if it takes no part
+        "stream": 1,                # pick zeros too, and send no rows
+        "log_groups": 3,
+        "index": 8,                 # of the word in its vector
+        "last": 1,                  # last word of the command (HEAD: of the tile)
+    })
+
+
+class _Commands(wiring.Component):
+    """Commands in order, decoded while the one before them runs.
+
+    Members
+    -------
+    commands, columns, log_groups, group, active : as `Gather`
+    ready : In
+        Take the decoded command.
+    valid, about, words, tiles, head : Out
+        Decoded: description of its first word, words and tiles less one, HEAD.
+    """
+
+    def __init__(self, engine: Engine):
+        self._lanes = engine.lanes
+        super().__init__({
+            "commands": In(stream.Signature(ChannelCommand)), "columns": Out(6), "log_groups": Out(3),
+            "group": In(5), "active": In(1),
+            "ready": In(1), "valid": Out(1), "about": Out(_about_layout(engine)),
+            "words": Out(8), "tiles": Out(12), "head": Out(1),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        command = self.commands.p
+        settled = Signal(2)         # cycles the command at the input has had: its place takes one, its lanes another
+        groups, lanes = Signal(5), Signal(self._lanes)
+        is_head, work = Signal(), Signal()
+        m.d.comb += [
+            self.columns.eq(command.columns), self.log_groups.eq(command.log_groups),
+            is_head.eq(command.work == Work.HEAD), work.eq(is_head | (command.work == Work.MATRIX)),
+            groups.eq((1 << command.log_groups) - 1),
+            self.commands.ready.eq(~work | ((settled == 2) & (self.ready | ~self.valid))),
+        ]
+        m.d.sync += [
+            settled.eq(Mux(self.commands.valid & ~self.commands.ready, Mux(settled == 2, 2, settled + 1), 0)),
+            lanes.eq(Cat(self.active & ((lane & groups) == self.group) for lane in range(self._lanes))),
+        ]
+        with m.If(self.ready):
+            m.d.sync += self.valid.eq(0)
+        with m.If(self.commands.valid & self.commands.ready & work):
+            m.d.sync += [
+                self.valid.eq(1), self.words.eq(command.words - 1), self.tiles.eq(Mux(is_head, command.count - 1, 0)),
+                self.head.eq(is_head), self.about.lanes.eq(lanes), self.about.stream.eq(command.stream | is_head),
+                self.about.log_groups.eq(command.log_groups), self.about.last.eq(command.words == 1),
+                Assert(command.words != 0, "a command without words"),
+            ]
+        return m
+
+
+class _Buffer(wiring.Component):
+    """Circular memory of broadcast words, read by one command after the other.
+
+    A command reads `words` words, HEAD the same ones for every tile. A word is free again when it was read (HEAD: at the end of
+    the command). Latency from `word` to `taken`: 0 if nothing is buffered and `take` is set (bypass), else 2; one word a cycle.
+
+    Members
+    -------
+    word_valid, word : as `Gather`
+    next_ready, next : Out, In
+        The decoded next command.
+    take, taken, out, about : In, Out, Out, Out
+        A word can be taken in this cycle; it is taken; the word and what belongs to it.
+    """
+
+    def __init__(self, engine: Engine):
+        self._engine = engine
+        self._about = _about_layout(engine)
+        super().__init__({
+            "word_valid": In(1), "word": In(8 * engine.lanes),
+            "next_ready": Out(1), "next_valid": In(1), "next_about": In(self._about), "next_words": In(8), "next_tiles": In(12),
+            "next_head": In(1),
+            "take": In(1), "taken": Out(1), "out": Out(8 * engine.lanes), "about": Out(self._about),
+        })
+
+    def elaborate(self, platform):
+        m = Module()
+        depth = self._engine.vector_words
+        m.submodules.memory = memory = Memory(shape=8 * self._engine.lanes, depth=depth, init=[])
+        write, read = memory.write_port(), memory.read_port()
+        # Pointers have a bit more than addresses: full is not empty.
+        put, get, oldest = (Signal(range(2 * depth), name=name) for name in ("put", "get", "oldest"))
+        fetched, running, bypass = Signal(), Signal(), Signal()
+        run, fetched_about = Signal(self._about), Signal(self._about)
+        m.d.comb += [
+            write.en.eq(self.word_valid), write.addr.eq(put), write.data.eq(self.word), read.addr.eq(get),
+            read.en.eq(running & (get != put) & (~fetched | self.take)),
+            bypass.eq(running & (get == put) & self.word_valid & ~fetched & self.take),
+            self.taken.eq((self.take & fetched) | bypass),
+            self.out.eq(Mux(fetched, read.data, self.word)), self.about.eq(Mux(fetched, fetched_about, run)),
+        ]
+        with m.If(self.word_valid):
+            m.d.sync += [
+                put.eq(put + 1), Assert((put - oldest)[:len(put)] < depth, "vector buffer overflow"),
+            ]
+        with m.If(read.en):
+            m.d.sync += [fetched.eq(1), fetched_about.eq(run)]
+        with m.Elif(self.take):
+            m.d.sync += fetched.eq(0)
+        self._step(m, read.en | bypass, get, oldest, run, running)
+        return m
+
+    def _step(self, m, step, get, oldest, run, running):
+        """Move on by one word; the end of a command loads the next one in the same cycle."""
+        head, end, start = Signal(), Signal(), Signal.like(get)
+        words, tiles = Signal(8), Signal(12)        # both less one
+        m.d.comb += [end.eq(step & run.last & (tiles == 0)), self.next_ready.eq(end | ~running)]
+        with m.If(step):
+            m.d.sync += [get.eq(get + 1), run.index.eq(run.index + 1), run.last.eq(run.index + 1 == words)]
+            with m.If(run.last):
+                m.d.sync += [run.index.eq(0), run.last.eq(words == 0), tiles.eq(tiles - 1)]
+                with m.If(tiles != 0):
+                    m.d.sync += get.eq(start)
+            with m.If(~head | end):
+                m.d.sync += oldest.eq(get + 1)
+        with m.If(self.next_ready):
+            m.d.sync += running.eq(self.next_valid)
+            with m.If(self.next_valid):
+                m.d.sync += [
+                    head.eq(self.next_head), words.eq(self.next_words), tiles.eq(self.next_tiles), run.eq(self.next_about),
+                    start.eq(Mux(end, get + 1, get)),
+                ]
 
 
 class Gather(wiring.Component):
     """Works MATRIX and HEAD commands in order on the words of the vector buffer.
 
-    In active mode it picks the nonzero elements of the channel's group and sends each as an item and as a row; in stream mode all elements of
-    the group, as items only. The last item of a command (of a tile, for HEAD) carries `last`; if the last word has no picked
-    element, a marker without row does.
+    In active mode (MATRIX without `stream`) it picks the nonzero elements of the channel's group and sends each as an item and
+    as a row; otherwise all elements of the group, as items only. The last item of a command (of a tile, for HEAD) carries
+    `last`; if the last word has no picked element, a marker without row does. A channel that takes no part sends just the
+    marker.
 
-    Latency: 3 cycles from a word to its first item. Throughput: an item a cycle; a word without a picked element costs one
-    cycle. Back-pressure: waits for either stream; the vector buffer cannot wait, `engine.vector_words` hold all vectors alive.
+    Throughput: an item a cycle, without bubbles between words and between commands; a word without a picked element costs a
+    cycle. Back-pressure: waits for either stream. A row is on its way when its item is, so lanes and address side cannot block
+    each other. The vector buffer cannot wait: `engine.vector_words` hold all vectors alive.
 
     Attributes
     ----------
     LATENCY : int
-        Cycles from a word to its first item, when the command has settled.
+        Cycles from a word to its first item, when the gather waits for it; the row comes a cycle later.
 
     Members
     -------
@@ -45,120 +183,77 @@ class Gather(wiring.Component):
     rows : Out(stream of ROW)
     """
 
-    LATENCY = 3
+    LATENCY = 1
 
     def __init__(self, engine: Engine):
         self._engine = engine
         super().__init__({
-            "commands": In(stream.Signature(ChannelCommand)), "columns": Out(6), "log_groups": Out(3), "group": In(5), "active": In(1),
+            "commands": In(stream.Signature(ChannelCommand)), "columns": Out(6), "log_groups": Out(3),
+            "group": In(5), "active": In(1),
             "word_valid": In(1), "word": In(8 * engine.lanes),
             "items": Out(stream.Signature(Item)), "rows": Out(stream.Signature(ROW)),
         })
 
     def elaborate(self, platform):
         m = Module()
-        lanes, depth = self._engine.lanes, self._engine.vector_words
-        m.submodules.memory = memory = Memory(
-            shape=data.StructLayout({"word": 8 * lanes, "nonzero": lanes}), depth=depth, init=[]
-        )
-        write, read = memory.write_port(), memory.read_port(domain="comb")
-        level = Signal(range(depth + 1))        # words that are not released
+        m.submodules.decoded = decoded = _Commands(self._engine)
+        m.submodules.buffer = buffer = _Buffer(self._engine)
+        m.submodules.row_queue = rows = Queue(ROW, depth=ROWS)
+        connect(m, flipped(self.commands), decoded.commands)
+        connect(m, rows.o, flipped(self.rows))
         m.d.comb += [
-            write.en.eq(self.word_valid), write.data.word.eq(self.word),
-            write.data.nonzero.eq(Cat(self.word.word_select(i, 8).any() for i in range(lanes))),
+            self.columns.eq(decoded.columns), self.log_groups.eq(decoded.log_groups),
+            decoded.group.eq(self.group), decoded.active.eq(self.active),
+            decoded.ready.eq(buffer.next_ready), buffer.next_valid.eq(decoded.valid), buffer.next_about.eq(decoded.about),
+            buffer.next_words.eq(decoded.words), buffer.next_tiles.eq(decoded.tiles), buffer.next_head.eq(decoded.head),
+            buffer.word_valid.eq(self.word_valid), buffer.word.eq(self.word),
         ]
-        with m.If(self.word_valid):
-            m.d.sync += [write.addr.eq(write.addr + 1), Assert(level != depth, "vector buffer overflow")]
-        self._head = head = self.commands.p
-        self._released = Signal(9)              # words released this cycle
-        m.d.sync += level.eq(level + self.word_valid - self._released)
-        m.d.comb += [self.columns.eq(head.columns), self.log_groups.eq(head.log_groups)]
-        self._pattern(m)
-        self._words(m, read, level)
-        self._pick(m)
+        self._pick(m, buffer, rows.i)
         return m
 
-    def _pattern(self, m):
-        """Elements of a word that belong to the channel's group, a register behind its place."""
+    def _pick(self, m, buffer, rows):
+        """The lowest picked element goes out; a last word with nothing picked sends the marker."""
         lanes = self._engine.lanes
-        self._elements = Signal(lanes)
-        picked = Signal(lanes)
-        with m.Switch(self._head.log_groups):
-            for log in range(lanes.bit_length()):
-                with m.Case(log):
-                    m.d.comb += picked.eq(Cat((e % (1 << log)) == self.group for e in range(lanes)))
-        m.d.sync += self._elements.eq(Mux(self.active, picked, 0))
-
-    def _words(self, m, read, level):
-        """Words of the buffer into the word register, tile after tile."""
-        head, lanes = self._head, self._engine.lanes
-        self._bytes = [Signal(8, name=f"byte{i}") for i in range(lanes)]
-        self._mask = Signal(lanes)              # picked elements still to send
-        self._holds = Signal()                  # the register holds a word (perhaps with nothing to send)
-        self._index, self._final = Signal(8), Signal()
-        self._active_mode, self._shift = Signal(), Signal(3)
-        self._taking = Signal()                 # the register is free for the next word at the end of this cycle
-        base, word, tile = Signal.like(read.addr), Signal(8), Signal(12)
-        settled = Signal(2)
-        work = (head.work == Work.MATRIX) | (head.work == Work.HEAD)
-        there = self.commands.valid & work & (settled == 3) & (level > word)
-        load, last_word = Signal(), Signal()
-        self._loading = load
-        last_tile = (head.work == Work.MATRIX) | (tile == head.count - 1)
-        done = load & last_word & last_tile
+        holds, mask = Signal(), Signal(lanes)       # a word is here, elements still to send
+        about = Signal.like(buffer.about)
+        values = [Signal(8, name=f"value_{lane}", reset_less=True) for lane in range(lanes)]
+        rest, chosen = Signal(lanes), Signal(lanes)
+        any_left, final, sends, done = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
-            read.addr.eq(base + word), last_word.eq(word == head.words - 1), load.eq(there & self._taking),
-            self.commands.ready.eq(Mux(work, done, 1)), self._released.eq(Mux(done, head.words, 0)),
+            chosen.eq(mask & -mask), rest.eq(mask & (mask - 1)), final.eq(rest == 0), any_left.eq(mask != 0),
+            sends.eq(holds & (any_left | about.last) & (about.stream | rows.ready)),
+            done.eq(Mux(any_left | about.last, self.items.ready & (about.stream | rows.ready), 1)),
+            buffer.take.eq(~holds | (final & done)),
         ]
-        m.d.sync += settled.eq(Mux(self.commands.valid & ~self.commands.ready, Mux(settled == 3, 3, settled + 1), 0))
-        with m.If(load):
-            picks = Mux(head.stream, ~0, read.data.nonzero) & self._elements
-            m.d.sync += [
-                self._holds.eq(1), self._mask.eq(picks), self._index.eq(word), self._final.eq(last_word),
-                self._active_mode.eq(~head.stream), self._shift.eq(head.log_groups),
-                word.eq(Mux(last_word, 0, word + 1)),
-            ]
-            m.d.sync += [byte.eq(read.data.word[8 * i:8 * i + 8]) for i, byte in enumerate(self._bytes)]
-            with m.If(last_word):
-                m.d.sync += tile.eq(Mux(last_tile, 0, tile + 1))
-                with m.If(last_tile):
-                    m.d.sync += base.eq(base + head.words)
-        with m.Elif(self._taking):
-            m.d.sync += self._holds.eq(0)
-
-    def _pick(self, m):
-        """The lowest picked element goes out; a final word with nothing picked sends the marker."""
-        lanes = self._engine.lanes
-        one = Signal(lanes)
-        m.d.comb += one.eq(self._mask & (~self._mask + 1)[:lanes])
-        rest = self._mask & ~one
-        empty = self._mask == 0
-        send = self._holds & (~empty | self._final)
-        value = Signal(8)
-        element = Signal(range(lanes))
-        for i in range(lanes):
-            with m.If(one[i]):
-                m.d.comb += [value.eq(self._bytes[i]), element.eq(i)]
-        room = Signal()
-        advance = send & room
-        m.d.comb += self._taking.eq(~self._holds | (Mux(send, advance, 1) & (rest == 0)))
-        with m.If(advance & ~self._loading):
-            m.d.sync += self._mask.eq(rest)
-        # One register for both streams; each is handed over on its own.
-        item, row = Signal(Item), Signal(ROW)
-        item_waits, row_waits = Signal(), Signal()
+        last, element = Signal(), Cat((chosen & _lanes_with_bit(lanes, bit)).any() for bit in range(lanes.bit_length() - 1))
         m.d.comb += [
-            room.eq((~item_waits | self.items.ready) & (~row_waits | self.rows.ready)),
-            self.items.valid.eq(item_waits), self.items.p.eq(item), self.rows.valid.eq(row_waits), self.rows.p.eq(row),
+            last.eq(final & about.last),
+            # A row leaves in the cycle of its item. `rows.ready` falls by a transfer only, so `items.valid` holds.
+            self.items.valid.eq(sends), self.items.p.value.eq(_select(chosen, values)),
+            self.items.p.valid_row.eq(any_left), self.items.p.last.eq(last),
+            rows.valid.eq(sends & ~about.stream & self.items.ready), rows.p.row.eq(Cat(element, about.index) >> about.log_groups),
+            rows.p.valid.eq(any_left), rows.p.last.eq(last),
         ]
-        with m.If(self.items.ready):
-            m.d.sync += item_waits.eq(0)
-        with m.If(self.rows.ready):
-            m.d.sync += row_waits.eq(0)
-        with m.If(advance):
-            m.d.sync += [
-                item_waits.eq(1), item.value.eq(Mux(empty, 0, value)), item.valid_row.eq(~empty),
-                item.last.eq(self._final & (rest == 0)),
-                row_waits.eq(self._active_mode), row.row.eq(Cat(element, self._index) >> self._shift),
-                row.valid.eq(~empty), row.last.eq(self._final & (rest == 0)),
-            ]
+        with m.If(buffer.take):
+            m.d.sync += holds.eq(buffer.taken)
+        with m.Elif(done):
+            m.d.sync += mask.eq(rest)
+        with m.If(buffer.taken):
+            word = [buffer.out.word_select(lane, 8) for lane in range(lanes)]
+            m.d.sync += [about.eq(buffer.about), mask.eq(buffer.about.lanes & (
+                Cat(byte.any() for byte in word) | buffer.about.stream.replicate(lanes)
+            ))]
+            m.d.sync += [value.eq(byte) for value, byte in zip(values, word)]
+
+
+def _lanes_with_bit(lanes: int, bit: int) -> int:
+    """Mask of the lanes whose number has `bit` set."""
+    return sum(1 << lane for lane in range(lanes) if lane >> bit & 1)
+
+
+def _select(chosen, values):
+    """The value of the chosen lane (one-hot), 0 if there is none: a tree, no chain of priorities."""
+    picked = [Mux(chosen[lane], value, 0) for lane, value in enumerate(values)]
+    while len(picked) > 1:
+        picked = [a | b for a, b in zip(picked[::2], picked[1::2])]
+    return picked[0]

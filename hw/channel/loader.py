@@ -12,7 +12,6 @@ from .burst import RUN
 QUEUE = 8       # commands whose beats are on the way
 
 
-
 class Loader(wiring.Component):
     """Issues one run of reads a command and files its beats; the current token's slot among them is dropped.
 
@@ -70,8 +69,9 @@ class Loader(wiring.Component):
             total.eq(slots * self.slot_beats),
             settled.eq(Mux(self.commands.valid & ~self.commands.ready, Mux(settled == 3, 3, settled + 1), 0)),
         ]
-        ready = (settled == 3) & (ahead != 2) & self.writes_quiet & filing.i.ready
-        go = Signal()
+        go, offered = Signal(), Signal()    # a run once offered stays, whatever is written meanwhile
+        ready = (settled == 3) & (offered | ((ahead != 2) & self.writes_quiet)) & filing.i.ready
+        m.d.sync += offered.eq(self.runs.valid & ~self.runs.ready)
         m.d.comb += [
             self.runs.valid.eq(ready & self.commands.valid & (total != 0)), self.runs.p.address.eq(head.base),
             self.runs.p.beats.eq(total),

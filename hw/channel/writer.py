@@ -1,22 +1,28 @@
 """The write side of a channel: single beats with full strobes, in order."""
 
-from amaranth.hdl import Module, Signal
-from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.hdl import Assert, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import exact_log2
 
 from ..axi import BURST_INCR, RESP_OKAY
 from ..config import Engine
 from ..lib import Queue
-from ..types import write_layout
+from ..types import BEAT_ADDRESS, write_layout
 
 DEPTH = 64              # beats that wait
-OUTSTANDING = 63        # writes whose response is awaited
+OUTSTANDING = 64        # writes whose response is awaited
 
 
 class Writer(wiring.Component):
     """Beats to memory, one AXI write each: KV words of the current token, mailbox, tokens, state image.
 
-    Throughput: a beat every two cycles, or as the memory takes them. Back-pressure: `i.ready` falls when the queue of `DEPTH` is full.
+    Throughput: a beat a cycle. Back-pressure: `i.ready` falls when the queue of `DEPTH` is full.
+
+    Attributes
+    ----------
+    LATENCY : int
+        Cycles from `i` until AW and W are valid.
 
     Members
     -------
@@ -30,9 +36,11 @@ class Writer(wiring.Component):
     quiet : Out
         Nothing is queued, on the bus, or awaits a response.
     fault, fault_address : Out
-        A response was not OKAY; the newest address at that time, one of the outstanding writes. Held until reset.
+        A response was not OKAY; the address of its write. Held until reset.
     aw*, w*, b* : AXI4, see `axi.AxiMaster`
     """
+
+    LATENCY = 2
 
     def __init__(self, engine: Engine):
         self._engine = engine
@@ -49,35 +57,36 @@ class Writer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         beat = self._engine.beat_bytes
-        shift = beat.bit_length() - 1
         m.submodules.queue = queue = Queue(write_layout(self._engine), depth=DEPTH)
-        outstanding = Signal(range(OUTSTANDING + 1))
-        free = (~self.awvalid | self.awready) & (~self.wvalid | self.wready) & (outstanding != OUTSTANDING)
-        take = Signal()
+        # Where each write went whose response is awaited; responses come in order.
+        m.submodules.places = places = Queue(data.StructLayout({"io": 1, "address": BEAT_ADDRESS}), depth=OUTSTANDING)
+        connect(m, flipped(self.i), queue.i)
         head = queue.o.p
+        take = Signal()
+        free = (~self.awvalid | self.awready) & (~self.wvalid | self.wready) & places.i.ready
         m.d.comb += [
-            queue.i.p.eq(self.i.p), queue.i.valid.eq(self.i.valid), self.i.ready.eq(queue.i.ready),
             self.level.eq(queue.level),
-            take.eq(queue.o.valid & free & ~self.abort), queue.o.ready.eq(take | self.abort),
-            self.awlen.eq(0), self.awsize.eq(shift), self.awburst.eq(BURST_INCR),
+            take.eq(queue.o.valid & free & ~self.abort), queue.o.ready.eq(free | self.abort),
+            places.i.valid.eq(take), places.i.p.io.eq(head.io), places.i.p.address.eq(head.address),
+            places.o.ready.eq(self.bvalid),
+            self.awlen.eq(0), self.awsize.eq(exact_log2(beat)), self.awburst.eq(BURST_INCR),
             self.wstrb.eq((1 << beat) - 1), self.wlast.eq(1), self.bready.eq(1),
-            self.quiet.eq(~queue.o.valid & ~self.awvalid & ~self.wvalid & (outstanding == 0)),
+            self.quiet.eq(~queue.o.valid & ~places.o.valid),
         ]
         with m.If(self.awready):
             m.d.sync += self.awvalid.eq(0)
         with m.If(self.wready):
             m.d.sync += self.wvalid.eq(0)
         with m.If(take):
-            m.d.sync += [self.awvalid.eq(1), self.wvalid.eq(1), self.wdata.eq(head.data)]
-            with m.If(head.io):
-                m.d.sync += self.awaddr.eq(self.io_pointer + (head.address << shift))
-            with m.Else():
-                m.d.sync += self.awaddr.eq(self.pointer + (head.address << shift))
-        answered = self.bvalid & self.bready
-        with m.If(take & ~answered):
-            m.d.sync += outstanding.eq(outstanding + 1)
-        with m.Elif(answered & ~take):
-            m.d.sync += outstanding.eq(outstanding - 1)
-        with m.If(answered & (self.bresp != RESP_OKAY) & ~self.fault):
-            m.d.sync += [self.fault.eq(1), self.fault_address.eq(self.awaddr)]
+            m.d.sync += [
+                self.awvalid.eq(1), self.wvalid.eq(1), self.wdata.eq(head.data), self.awaddr.eq(self._address(head)),
+            ]
+        with m.If(self.bvalid):
+            m.d.sync += Assert(places.o.valid, "a response to no write")
+            with m.If((self.bresp != RESP_OKAY) & ~self.fault):
+                m.d.sync += [self.fault.eq(1), self.fault_address.eq(self._address(places.o.p))]
         return m
+
+    def _address(self, place):
+        """Byte address of a beat."""
+        return Mux(place.io, self.io_pointer, self.pointer) + (place.address << exact_log2(self._engine.beat_bytes))

@@ -1,0 +1,33 @@
+"""hw.channel.loader, and that its bench can fail."""
+
+import pytest
+from bench import BenchError, run_bench
+
+from symlight.hw.channel import loader
+from symlight.hw.channel.loader import Loader
+from symlight.hw.config import Engine
+
+pytestmark = pytest.mark.timeout(120)
+ENGINE = Engine(channels=8, lanes=16, kv_beats=2048)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_loader(seed):
+    assert run_bench(Loader(ENGINE), "cocotb_loader", parameters={"lanes": ENGINE.lanes}, seed=seed) == 20
+
+
+class _KeepsCurrentSlot(Loader):
+    """A loader that overwrites the current token's slot with what memory holds there."""
+
+    def _file(self, m, filing):
+        shadow = loader.Queue(filing.o.p.shape(), depth=2)
+        m.submodules.shadow = shadow
+        m.d.comb += [
+            shadow.i.valid.eq(filing.o.valid), filing.o.ready.eq(shadow.i.ready), shadow.i.p.eq(filing.o.p), shadow.i.p.drop.eq(0),
+        ]
+        super()._file(m, shadow)
+
+
+def test_bench_sees_an_overwritten_slot():
+    with pytest.raises(BenchError, match="AssertionError"):
+        run_bench(_KeepsCurrentSlot(ENGINE), "cocotb_loader", "every_slot", parameters={"lanes": ENGINE.lanes})

@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed-$(shell cat pyproject.toml | cksum | cut -d' ' -f1)
 
-.PHONY: help demo test slow lint clean
+.PHONY: help demo test slow bench lint clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -23,6 +23,10 @@ test: $(STAMP)   ## the whole suite but the tests marked slow
 
 slow: $(STAMP)   ## the full product of cases
 	$(BIN)/python -m pytest -m "slow and not needs_card"
+
+bench: $(STAMP)  ## the standard benchmark table at full size (hours; goes on where it was): benchmarks/, plot, README
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[plots]'
+	$(BIN)/symlight bench-table --out benchmarks --readme README.md
 
 clean:           ## remove everything built here
 	rm -rf build .pytest_cache

@@ -9,6 +9,8 @@ import click
 import symlight
 from symlight.model.errors import UserError
 
+from .bench import bench
+from .bench_table import bench_table
 from .chat import chat
 from .generate import generate
 from .inspection import devices, inspect
@@ -25,7 +27,7 @@ def cli():
     """Run SymbolicLight V2 models on the symlight accelerator, simulated or on a card."""
 
 
-for command in (generate, chat, inspect, devices, selftest, verilog, train, quantise, synthesize):
+for command in (generate, chat, bench, bench_table, inspect, devices, selftest, verilog, train, quantise, synthesize):
     cli.add_command(command)
 
 

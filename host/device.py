@@ -4,6 +4,7 @@ Everything above sees `host.machine.Machine`. Everything below, in `card`, uses 
 `xrt`, those of `sim.pyxrt_sim` for `sim`.
 """
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +43,7 @@ class DeviceOptions:
     full_kv: bool = False
     watchdog: int | None = None  # cycles of a run
     time_limit: float | None = None  # seconds of a run
+    simulation: Mapping[str, object] = field(default_factory=dict)  # further `sim.card.SimOptions` of the simulated card
 
     @property
     def flags(self) -> Flag:
@@ -157,5 +159,6 @@ def simulated_api(kernel: KernelInfo, options: DeviceOptions, progress: Progress
             progress(stage, done, total)
 
     cache = options.cache / "models"
-    card.plug(card.SimOptions(hbm=options.hbm, seed=options.seed, cache=cache, progress=of_build))
+    known = {"hbm": options.hbm, "seed": options.seed, "cache": cache, "progress": of_build}
+    card.plug(card.SimOptions(**known, **options.simulation))
     return pyxrt_sim, str(kernel.manifest)

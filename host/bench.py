@@ -1,0 +1,180 @@
+"""`symlight bench`: cycles, bytes and port utilisation of a model's passes, bit-exact against the reference."""
+
+import json
+import subprocess
+import time
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+import click
+import numpy as np
+
+import symlight
+from symlight.hw import config
+from symlight.hw.config import BUILDS, CARDS
+from symlight.hw.layout import Layout
+from symlight.model.errors import UserError
+from symlight.model.package import Package
+
+from .bench_measure import Measurement, ReferenceRun, measure
+from .bench_report import bench_json, print_bench
+from .console import ProgressView, stderr
+from .device import DeviceOptions
+from .kernels import KernelInfo, obtain_kernel
+from .machine import Progress, silent
+from .models import open_package
+from .options import PATH, cache_option, model_option
+from .verify import VerificationError
+
+STATES = ("ingest", "load")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchSettings:
+    """What is measured. `clock`: MHz, None is the card's own; `also_clocks`: measured again at these."""
+
+    card: str = "u50c"
+    build: str = "partial-kv"
+    prefix: int = 32
+    new_tokens: int = 8
+    hbm: str = "timed"
+    max_bursts: int = 64
+    max_bytes: int = 4096
+    clock: int | None = None
+    also_clocks: tuple[int, ...] = ()
+    state: str = "ingest"
+    seed: int = 1           # refresh phases of the memories
+    prompt_seed: int = 1    # random prompt ids
+    autonomous: bool = False
+
+    def clocks(self) -> list[int]:
+        """Clocks to measure at, the main one first."""
+        main = self.clock or config.card(self.card).clock_mhz
+        return list(dict.fromkeys((main, *self.also_clocks)))
+
+    def simulation(self, clock: int) -> dict:
+        """Options of the simulated card (`sim.card.SimOptions`); without the design's assertions, which only cost speed here."""
+        return {"bursts": self.max_bursts, "bytes": self.max_bytes, "clock_mhz": clock, "assertions": False}
+
+
+@dataclass
+class BuildClock:
+    """A progress callback that passes everything on and notes how long each stage of a build took."""
+
+    progress: Progress = silent
+    seconds: dict[str, float] = field(default_factory=dict)
+    _started: dict[str, float] = field(default_factory=dict)
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        self._started.setdefault(stage, now)
+        if stage in ("generate", "verilate", "compile"):
+            self.seconds[stage] = round(now - self._started[stage], 1)
+        self.progress(stage, done, total)
+
+
+def prompt_ids(package: Package, settings: BenchSettings) -> list[int]:
+    """Random ids: a synthetic model has no text, and a measurement needs none."""
+    return np.random.default_rng(settings.prompt_seed).integers(0, package.shape.vocab, settings.prefix).tolist()
+
+
+def about(package: Package, settings: BenchSettings, kernel: KernelInfo) -> dict:
+    """What a result says about itself; two runs with equal values give equal cycles."""
+    values = asdict(settings) | {"clock": settings.clocks()[0], "also_clocks": settings.clocks()[1:]}
+    return {
+        "model": package.meta.name, "synthetic": package.meta.synthetic, "provenance": package.meta.provenance,
+        "package": package.digest, "build_id": f"{kernel.build_id:032x}", **values,
+    }
+
+
+def commit() -> str | None:
+    """The commit of the sources, with "+" when they have been changed since; None outside a repository."""
+    root = Path(symlight.__file__).resolve().parent.parent
+    try:
+        say = [
+            subprocess.run(["git", "-C", str(root), *command], capture_output=True, text=True, check=True).stdout.strip()
+            for command in (("rev-parse", "HEAD"), ("status", "--porcelain", "--untracked-files=no"))
+        ]
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return say[0] + ("+" if say[1] else "")
+
+
+def bench_package(
+    package: Package, settings: BenchSettings, cache: Path, *, expected: ReferenceRun | None = None, progress: Progress = silent,
+) -> dict:
+    """Measure `package` at every clock of `settings`; `expected` saves computing the reference again."""
+    clock = BuildClock(progress)
+    kernel = obtain_kernel(settings.card, settings.build, cache, clock)
+    layout = Layout(kernel.engine, package.shape)
+    expected = expected or reference_run(package, settings, progress)
+    options = DeviceOptions(
+        card=settings.card, build=settings.build, hbm=settings.hbm, seed=settings.seed, cache=cache, time_limit=float("inf"),
+    )
+    measured: list[Measurement] = []
+    for i, mhz in enumerate(settings.clocks()):
+        here = replace(options, simulation=settings.simulation(mhz))
+        one = measure(package.model, expected, here, clock_mhz=mhz, autonomous=settings.autonomous and not i, progress=clock)
+        measured.append(one)
+        if one.difference is not None:
+            break
+    facts = about(package, settings, kernel) | {"commit": commit(), "version": symlight.__version__}
+    return bench_json(measured, layout, facts) | {"build_seconds": clock.seconds or None}
+
+
+def reference_run(package: Package, settings: BenchSettings, progress: Progress = silent) -> ReferenceRun:
+    """The reference's part of a benchmark; it depends on the model and the prompt only."""
+    prompt = prompt_ids(package, settings)
+    return ReferenceRun(package.model, prompt, settings.new_tokens, ingest=settings.state == "ingest", progress=progress)
+
+
+@click.command()
+@model_option
+@click.option("--card", type=click.Choice(list(CARDS)), default="u50c", show_default=True, help="Size of the kernel.")
+@click.option("--build", type=click.Choice(list(BUILDS)), default="partial-kv", show_default=True)
+@click.option("--prefix", type=click.IntRange(min=2), default=32, show_default=True, metavar="P", help="Prompt tokens.")
+@click.option("--new-tokens", type=click.IntRange(min=2), default=8, show_default=True, metavar="N", help="Tokens to generate.")
+@click.option("--hbm", type=click.Choice(["timed", "ideal"]), default="timed", show_default=True, help="Memory.")
+@click.option("--max-bursts", type=click.IntRange(min=1), default=64, show_default=True, help="Read bursts in flight a port.")
+@click.option("--max-bytes", type=click.IntRange(min=1024), default=4096, show_default=True, help="Read bytes in flight a port.")
+@click.option("--clock", type=click.IntRange(min=1), metavar="MHZ", help="Kernel clock against the same memory; default: the card's.")
+@click.option("--also-clock", "also_clocks", type=click.IntRange(min=1), multiple=True, metavar="MHZ", help="Measure at this clock too.")
+@click.option(
+    "--state", type=click.Choice(STATES), default="ingest", show_default=True,
+    help="Ingest the prompt on the device, or load the reference's state behind all but its last token.",
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Refresh phases of the memories.")
+@click.option("--prompt-seed", type=click.IntRange(min=0), default=1, show_default=True, help="Random prompt ids.")
+@click.option("--autonomous", is_flag=True, help="Measure the continuation in a single run, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@click.option("--out", type=PATH, metavar="FILE", help="Write that object to a file.")
+@cache_option
+def bench(model: str, cache: Path, as_json: bool, out: Path | None, **values):
+    """Measure the passes of a model on the simulated card.
+
+    Every pass is measured by itself and compared with the integer reference; PREFIX random prompt tokens, then NEW-TOKENS generated
+    ones. A decode pass is one whose input token was generated.
+    """
+    settings = BenchSettings(**values)
+    console = stderr()
+    package = open_package(model)
+    with ProgressView(console) as progress:
+        result = bench_package(package, settings, cache, progress=progress)
+    if out is not None:
+        write_json(out, result)
+    if as_json:
+        click.echo(json.dumps(result))
+    else:
+        print_bench(console, result, config.card(settings.card))
+    if not result["bit_exact"]:
+        raise VerificationError(result["difference"] or "at another clock the results differ")
+
+
+def write_json(path: Path, result: dict) -> None:
+    """Write an object so that an interruption leaves the old file or the new one."""
+    temporary = path.with_name(path.name + ".part")
+    try:
+        temporary.write_text(json.dumps(result, indent=1) + "\n")
+        temporary.replace(path)
+    except OSError as error:
+        raise UserError(f"the result cannot be written to {path}: {error.strerror}") from error

@@ -1,7 +1,8 @@
 """pyxrt's names over the simulated card: a program written for `pyxrt` runs with this module in its place.
 
-Same names, arguments, states and errors as the Python binding of XRT (typings/pyxrt.pyi lists them, with the release of each); what
-only a simulation has is in `sim.card`. What differs, on purpose:
+Same names, arguments, states and errors as the Python binding of XRT (typings/pyxrt.pyi lists them, with the release of each), as of the
+newest release; arguments go by position alone, as most releases demand. What only a simulation has is in `sim.card`. What differs, on
+purpose:
 
 - an "xclbin" is a generated kernel: its folder, or the manifest.json in it (sim.manifest);
 - a millisecond of `wait` is wall time, in which some thousand cycles pass; time stands still while nobody waits;
@@ -10,7 +11,6 @@ only a simulation has is in `sim.card`. What differs, on purpose:
 - no sensors: `get_info` has the same structure with "N/A" for every number.
 """
 
-import json
 import operator
 import weakref
 
@@ -19,106 +19,17 @@ import numpy as np
 from symlight.hw.interface import KERNEL_NAME, arguments
 
 from . import card as _card
+from .pyxrt_device import device, enumerate_devices, hw_context
 from .pyxrt_types import (
-    XCL_BO_FLAGS_NONE, BoundEnum, ert_cmd_state, uuid, xclbin, xclbinkernel, xclbinmem, xclBOSyncDirection,
-    xrt_info_device,
+    XCL_BO_FLAGS_NONE, BoundEnum, ert_cmd_state, overloaded, uuid, xclbin, xclBOSyncDirection, xrt_info_device,
 )
 
 __all__ = [
     "XCL_BO_FLAGS_NONE", "bo", "device", "enumerate_devices", "ert_cmd_state", "hw_context", "kernel", "run", "uuid",
-    "xclBOSyncDirection", "xclbin", "xclbinkernel", "xclbinmem", "xrt_info_device",
+    "xclBOSyncDirection", "xclbin", "xrt_info_device",
 ]
 
 _NO_BANK = 65535        # group of an argument that is not connected to memory
-
-
-# The binding exports the values of these enums, too.
-globals().update(xclBOSyncDirection.__members__)
-globals().update(ert_cmd_state.__members__)
-
-
-class device:
-    """A card by index or bus address."""
-
-    def __init__(self, which: int | str = 0):
-        index = _index_of(which) if isinstance(which, str) else operator.index(which)
-        found = _card.card_at(index)
-        if found is None:
-            raise RuntimeError(f"No such device with index '{which}'")
-        self._index, self._card = index, found
-        self._registered: dict[str, object] = {}
-
-    def load_xclbin(self, image: str | xclbin) -> uuid:
-        image = image if isinstance(image, xclbin) else xclbin(image)
-        self._card.load(image._kernel)
-        return image.get_uuid()
-
-    def register_xclbin(self, image: str | xclbin) -> uuid:
-        image = image if isinstance(image, xclbin) else xclbin(image)
-        self._registered[image.get_uuid().to_string()] = image
-        return image.get_uuid()
-
-    def get_xclbin_uuid(self) -> uuid:
-        loaded = self._card.kernel
-        return uuid(loaded.uuid if loaded else "00000000-0000-0000-0000-000000000000")
-
-    def get_info(self, what: xrt_info_device) -> str:
-        if not isinstance(what, xrt_info_device):
-            raise TypeError(f"get_info(): {what!r} is not an xrt_info_device")
-        no_power = {f"power_consumption_{part}": "N/A" for part in ("max_watts", "watts", "warning")}
-        options, loaded = self._card.options, self._card.kernel
-        clock = options.clock_mhz or (loaded.engine.clock_mhz if loaded else 0)
-        known = {
-            "bdf": f"0000:{self._index:02x}:00.0", "name": "symlight_simulated", "max_clock_frequency_mhz": str(clock),
-            "interface_uuid": "00000000-0000-0000-0000-000000000000", "kdma": "0", "m2m": "false", "nodma": "true",
-            "offline": "false", "electrical": json.dumps({"power_rails": [], **no_power}),
-            "thermal": json.dumps({"thermals": []}), "mechanical": json.dumps({"fans": []}),
-        }
-        return known.get(what.name, "{}")
-
-
-def enumerate_devices() -> int:
-    """Number of cards."""
-    return len(_card.slots())
-
-
-def _index_of(address: str) -> int:
-    for index in _card.slots():
-        if address in (f"0000:{index:02x}:00.0", f"{index:02x}:00.0"):
-            return index
-    raise RuntimeError(f"No such device '{address}'")
-
-
-class hw_context:
-    """A loaded xclbin in use."""
-
-    class access_mode(BoundEnum):
-        exclusive = 0
-        shared = 1
-
-    exclusive, shared = access_mode.exclusive, access_mode.shared
-
-    def __init__(self, dev: device, image: uuid | xclbin | str, mode: object = access_mode.shared):
-        if isinstance(image, uuid):
-            found = dev._registered.get(image.to_string())
-            if found is None:
-                raise RuntimeError(f"xclbin {image.to_string()} is not registered with the device")
-            image = found
-        self._device, self._mode = dev, mode
-        self._xclbin = image if isinstance(image, xclbin) else xclbin(image)
-        dev._card.load(self._xclbin._kernel)
-
-    def get_device(self) -> device:
-        return self._device
-
-    def get_xclbin_uuid(self) -> uuid:
-        return self._xclbin.get_uuid()
-
-    def get_xclbin(self) -> xclbin:
-        return self._xclbin
-
-    def get_mode(self) -> object:
-        return self._mode
 
 
 class kernel:
@@ -132,6 +43,7 @@ class kernel:
     exclusive, shared, none = cu_access_mode.exclusive, cu_access_mode.shared, cu_access_mode.none
     _open: "weakref.WeakSet[kernel]" = weakref.WeakSet()
 
+    @overloaded(2, 3, 4)
     def __init__(self, owner: device | hw_context, *more):
         if isinstance(owner, hw_context):
             (name,), mode = more, owner._mode
@@ -139,6 +51,7 @@ class kernel:
         else:
             (identity, name, *rest), dev = more, owner
             mode = rest[0] if rest else kernel.shared
+            dev._program(identity)
         loaded = dev._card.kernel
         if loaded is None or identity.to_string() != loaded.uuid:
             raise RuntimeError("xclbin id mismatch: Invalid argument")
@@ -161,7 +74,7 @@ class kernel:
         started.start()
         return started
 
-    def group_id(self, index: int) -> int:
+    def group_id(self, index: int, /) -> int:
         port = self._arguments[index].port
         return int(port[-2:]) if port else _NO_BANK
 
@@ -180,6 +93,7 @@ class bo:
     normal, cacheable, device_only = flags.normal, flags.cacheable, flags.device_only
     host_only, p2p, svm = flags.host_only, flags.p2p, flags.svm
 
+    @overloaded(3, 4)
     def __init__(self, owner, size: int, *more):
         if isinstance(owner, bo):
             (offset,) = more
@@ -207,19 +121,20 @@ class bo:
         self._address, self._bank = allocation.address, allocation.bank
         weakref.finalize(self, dev._card.free, allocation).atexit = False
 
-    def write(self, buffer, seek: int = 0) -> None:
+    def write(self, buffer, seek: int, /) -> None:
         raw = np.frombuffer(buffer, np.uint8)
         if seek < 0 or seek + raw.size > self._size:
             raise RuntimeError("attempting to write past buffer size")
         self._host[seek:seek + raw.size] = raw
 
-    def read(self, size: int, skip: int = 0) -> np.ndarray:
+    def read(self, size: int, skip: int, /) -> np.ndarray:
         if min(size, skip) < 0 or skip + size > self._size:
             raise RuntimeError("attempting to read past buffer size")
         return self._host[skip:skip + size].view(np.int8).copy()
 
-    def sync(self, direction: xclBOSyncDirection, size: int | None = None, offset: int = 0) -> None:
-        size = self._size if size is None else size
+    @overloaded(1, 3)
+    def sync(self, direction: xclBOSyncDirection, *part: int) -> None:
+        size, offset = part or (self._size, 0)
         if min(size, offset) < 0 or offset + size > self._size:
             raise RuntimeError("attempting to sync past buffer size: Invalid argument")
         part = slice(offset, offset + size)
@@ -243,12 +158,14 @@ class bo:
 class run:
     """One execution of a kernel, and again after its end."""
 
-    def __init__(self, owner: kernel | None = None):
-        self._kernel, self._job = owner, None
+    @overloaded(0, 1)
+    def __init__(self, *owner: kernel):
+        (self._kernel,), self._job = owner or (None,), None
         self._values: dict[int, int] = {}
         self._buffers: dict[int, bo] = {}
 
-    def set_arg(self, index: int, value: "int | bo") -> None:
+    def set_arg(self, index: int, value: "int | bo", /) -> None:
+        self._check_handle()
         argument = self._kernel._arguments[operator.index(index)]
         if isinstance(value, bo):
             if not argument.port:
@@ -266,7 +183,12 @@ class run:
             raise TypeError(f"set_arg(): {value} is not a 32-bit signed integer")
         self._values[index] = value & (1 << 8 * argument.size) - 1
 
+    def _check_handle(self) -> None:
+        if self._kernel is None:
+            raise RuntimeError("the run is an empty handle")
+
     def start(self) -> None:
+        self._check_handle()
         if self._job is not None and not self._job.ended:
             raise RuntimeError("bad command state, can't launch")
         last = self._kernel._arguments[-1]
@@ -279,16 +201,18 @@ class run:
         self._kernel._card.submit(job)
         self._job = job
 
-    def wait(self, timeout_ms: int = 0) -> ert_cmd_state:
-        """Until the end, or a timeout that leaves the run alive; 0: no timeout."""
+    @overloaded(0, 1)
+    def wait(self, *timeout: int) -> ert_cmd_state:
+        """Until the end, or a timeout in milliseconds that leaves the run alive; 0: no timeout."""
+        (timeout_ms,) = timeout or (0,)
         if self._job is None:
             raise RuntimeError("the run was not started")
         self._kernel._card.advance(self._job, timeout_ms or None)
         return self._state(ert_cmd_state.ERT_CMD_STATE_TIMEOUT)
 
-    def wait2(self, timeout_ms: int = 0) -> None:
+    def wait2(self) -> None:
         """As `wait`, but anything except completion is an exception."""
-        state = self.wait(timeout_ms)
+        state = self.wait()
         if state is not ert_cmd_state.ERT_CMD_STATE_COMPLETED:
             raise RuntimeError(f"run ended as {state.name}")
 

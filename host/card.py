@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
-
+from symlight.hw.axi import BANK_BYTES
 from symlight.hw.interface import KERNEL_NAME, Argument
 from symlight.model.errors import UserError
 
@@ -54,12 +54,12 @@ class Card:
     def _open(self, xclbin: str):
         api = self._api
         image = api.xclbin(xclbin)
-        if hasattr(api, "hw_context"):  # XRT 2.16 and newer; the old calls warn from 2.23 on
+        if hasattr(api, "hw_context"):  # XRT 2.16 and newer; load_xclbin warns from 2.23 on
             uuid = self._device.register_xclbin(image)
-            modes = getattr(api.hw_context, "access_mode", api.hw_context)
-            exclusive = getattr(modes, "exclusive", None)
-            more = () if exclusive is None else (exclusive,)
-            self._context = api.hw_context(self._device, uuid, *more)
+            modes = getattr(api.hw_context, "access_mode", None)
+            if modes is None:  # until 2.22 pyxrt makes shared contexts only; a kernel so opened makes its own, exclusive one
+                return api.kernel(self._device, uuid, KERNEL_NAME, api.kernel.exclusive)
+            self._context = api.hw_context(self._device, uuid, modes.exclusive)
             return api.kernel(self._context, KERNEL_NAME)
         uuid = self._device.load_xclbin(image)
         loaded = self._device.get_xclbin_uuid().to_string()
@@ -75,6 +75,11 @@ class Card:
         for name, size in sizes.items():
             index = self._arguments[name]
             size = -(-size // PAGE) * PAGE
+            if size > BANK_BYTES:
+                raise UserError(
+                    f"argument {name} needs {size:,} bytes, and a memory bank of the card has {BANK_BYTES:,}; "
+                    "use a kernel with more channels or a smaller model"
+                )
             with xrt_errors(f"allocating {size} bytes for argument {name}"):
                 # always group_id: a buffer on another bank would be copied silently
                 group = self._kernel.group_id(index)
@@ -104,10 +109,11 @@ class Card:
 
     def start(self, **scalars: int) -> None:
         """Start the kernel."""
+        for name, value in scalars.items():
+            if not 0 <= value < SCALAR_LIMIT:
+                raise ValueError(f"kernel argument {name} = {value} does not fit 31 bits")
         with xrt_errors("starting the kernel"):
             for name, value in scalars.items():
-                if not 0 <= value < SCALAR_LIMIT:
-                    raise ValueError(f"kernel argument {name} = {value} does not fit 31 bits")
                 self._run.set_arg(self._arguments[name], value)
             self._run.start()
 
@@ -123,6 +129,11 @@ class Card:
                 f"the kernel's run ended as {state.name}; reset the card (`xbutil reset`) and try again"
             )
         return False
+
+    def info(self, what: str) -> str:
+        """What the device says about itself under a name of `xrt_info_device`; sensors answer in JSON."""
+        with xrt_errors(f"asking the device for {what}"):
+            return self._device.get_info(getattr(self._api.xrt_info_device, what))
 
     def close(self) -> None:
         """Give everything back, buffers first: they must not outlive the kernel."""

@@ -7,6 +7,7 @@ RESP_OKAY = 0
 BURST_INCR = 1
 MAX_BURST = 16          # beats; the hardened HBM port is AXI3
 PAGE_BYTES = 4096       # no burst crosses a multiple of it
+BANK_BYTES = 256 << 20  # of a pseudo-channel: no buffer of the host is larger, nor one transfer to the card
 
 
 class AxiMaster(wiring.Signature):

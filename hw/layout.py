@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from symlight.model.config import ModelShape
 from symlight.model.errors import UserError
 
-from .axi import PAGE_BYTES
+from .axi import BANK_BYTES, PAGE_BYTES
 from .config import Engine
 from .types import BEAT_ADDRESS, ENTRY_BYTES, PARAMETER_BITS
 
@@ -198,7 +198,7 @@ class Layout:
             ("query words of a column", self.ring.heads * self.ring.head_words, engine.query_words),
             ("heads of a column", self.ring.heads, engine.lanes),
             ("heads, padded to whole columns,", self.ring.columns * self.ring.heads, engine.heads),
-            ("bytes of a channel", self.size * engine.beat_bytes, 1 << 28),
+            ("bytes of a channel", self.size * engine.beat_bytes, BANK_BYTES),
             ("beats of a channel", self.size, 1 << BEAT_ADDRESS),
         ]
         for what, need, have in needs:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from symlight.hw.axi import BANK_BYTES
 from symlight.hw.control import CTRL, GIE, IER, ISR
 from symlight.model.errors import UserError
 
@@ -26,7 +27,6 @@ from .manifest import KernelFolder
 from .model import Model, SimulationError
 
 BANKS = 32
-BANK_BYTES = 256 << 20
 PAGE = 4096
 UNWRITTEN = 0xA5        # what fresh device memory holds: nobody may count on zeros
 ARGUMENTS = 0x10        # first argument in the register map

@@ -15,13 +15,19 @@ import operator
 import weakref
 
 import numpy as np
-
 from symlight.hw.interface import KERNEL_NAME, arguments
 
 from . import card as _card
 from .pyxrt_device import device, enumerate_devices, hw_context
 from .pyxrt_types import (
-    XCL_BO_FLAGS_NONE, BoundEnum, ert_cmd_state, overloaded, uuid, xclbin, xclBOSyncDirection, xrt_info_device,
+    XCL_BO_FLAGS_NONE,
+    BoundEnum,
+    ert_cmd_state,
+    overloaded,
+    uuid,
+    xclbin,
+    xclBOSyncDirection,
+    xrt_info_device,
 )
 
 __all__ = [

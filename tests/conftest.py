@@ -11,6 +11,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 import pytest  # noqa: E402
 
 
+def pytest_addoption(parser):
+    """What the tests marked `needs_card` run on."""
+    group = parser.getgroup("card", "a real card")
+    group.addoption("--xclbin", metavar="FILE", help="bitstream for the card, its manifest.json beside it")
+    group.addoption("--xrt-device", default="xrt:0", metavar="xrt:N", help="the card (default: xrt:0)")
+
+
 @pytest.hookimpl(tryfirst=True)  # before hypothesis takes its seed
 def pytest_configure(config):
     """Give hypothesis a seed when the command line does not, so that every run can be repeated."""

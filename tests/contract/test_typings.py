@@ -3,12 +3,11 @@
 import inspect
 
 import pytest
+from rigs import NEWEST
 from stub import FIRST, Form, Name, present, read_stub
-
 from symlight.sim import pyxrt_sim
 
 STUB = read_stub()
-NEWEST = (2, 25)
 # Of no use on this card, or not possible with the binding either (see the stub).
 NOT_SIMULATED = {
     "xclbin.get_axlf", "run.add_callback", "run.get_ctrl_scratchpad_bo", "hw_context.add_config", "log_message", "xrt_msg_level",

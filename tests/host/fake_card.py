@@ -40,8 +40,6 @@ class FakeCard:
         The next run ends so.
     hang : bool
         Runs never end.
-    stale : bool
-        Runs end, but the mailbox keeps another run's id.
     run_state : FakeState | None
         What the next wait returns instead.
     model : IntegerModel
@@ -58,7 +56,7 @@ class FakeCard:
         self.arguments = arguments(engine.channels)
         self.expected_images = None  # checked at LOAD when set
         self.fault = self.run_state = self.after_pass = self.tokens = None
-        self.hang = self.stale = self.running = False
+        self.hang = self.running = False
         self.loaded = self.broken = False
         self.reference = Reference(model)
         self.commands: list[Command] = []
@@ -175,7 +173,7 @@ class FakeCard:
         state = self.reference.state
         report = {
             "magic": MAILBOX_MAGIC,
-            "run_id": self.scalars["run_id"] - self.stale,
+            "run_id": self.scalars["run_id"],
             "position": state.position,
             "pending": state.pending or 0,
             "has_pending": state.pending is not None,

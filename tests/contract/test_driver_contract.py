@@ -1,0 +1,263 @@
+"""The driver over a device that is slow, late, stale, interrupted or in use. On simulated cards and on a real card."""
+
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rigs import CARD, NEWEST, altered, hasty
+from symlight.host.device import DeviceOptions, OpenedDevice
+from symlight.host.mailbox import BYTES as MAILBOX_BYTES
+from symlight.host.reference import ReferenceMachine
+from symlight.hw.interface import Io
+from symlight.model.errors import UserError
+from symlight.sim import card as cards
+
+pytestmark = pytest.mark.timeout(120, func_only=True)
+PROMPT, COUNT = [1, 2, 3], 5
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.fixture
+def expected(rig):
+    return ReferenceMachine(rig.model).run(PROMPT, COUNT, None).tokens
+
+
+def slow_run(machine, on_token=None):
+    """A run that the kernel's watchdog ends long after some waits."""
+    machine._watchdog, before = machine._slow_cycles, machine._watchdog
+    try:
+        return machine.run(PROMPT, 60_000, None, on_token)
+    finally:
+        machine._watchdog = before
+
+
+@pytest.fixture
+def machine(rig):
+    """machine(**options): the driver; its `slow_run` is slow on this rig."""
+    def make(api=None, **options):
+        opened = rig.machine(api, **options)
+        opened._slow_cycles = rig.slow_cycles
+        return opened
+
+    return make
+
+
+def works(machine, expected) -> None:
+    """Tokens and state of a fresh session are right."""
+    machine.reset()
+    assert machine.run(PROMPT, COUNT, None).tokens == expected
+    assert machine.position == len(PROMPT) + COUNT - 1
+
+
+def test_tokens_equal_the_reference(machine, expected):
+    works(machine(), expected)
+
+
+def test_a_late_run_of_a_driver_that_gave_up(rig, machine, expected):
+    """The next driver gets its own results or, from a card that reports the late run's end as its own, a refusal."""
+    first = machine()
+    first._time_limit = 0.01
+    with pytest.raises(UserError, match="did not end within 0.01 s, and a started kernel cannot be stopped"):
+        slow_run(first)
+    with pytest.raises(UserError, match="cannot be used any more"):
+        first.reset()
+    first.close()
+    try:
+        works(machine(), expected)
+    except UserError as error:
+        assert rig.name != "sim" and "results are stale" in str(error)
+
+
+def test_a_run_reported_complete_before_its_end_is_refused(rig, machine):
+    """Its mailbox holds what the driver put there before the run."""
+    early = []
+    device = machine(hasty(rig.api, lambda: bool(early)))
+    early.append(True)
+    with pytest.raises(UserError, match="holds 0x00000000 of run 0: the results are stale"):
+        slow_run(device)
+    with pytest.raises(UserError, match="cannot be used any more"):
+        device.run(PROMPT, COUNT, None)
+
+
+def test_the_mailbox_of_an_earlier_run_is_refused(rig, machine):
+    """A run that ends without writing its mailbox leaves that of the run before, magic number and all."""
+    early = []
+    device = machine(hasty(rig.api, lambda: bool(early)))
+    device.run(PROMPT, COUNT, None)
+    earlier = device._card.read("io", Io.MAILBOX, MAILBOX_BYTES)
+    write = device._card.write
+
+    def keep(name, offset, data):      # the device refuses to have its mailbox cleared
+        write(name, offset, earlier if (name, offset) == ("io", Io.MAILBOX) else data)
+
+    device._card.write = keep
+    early.append(True)
+    with pytest.raises(UserError, match=f"mailbox holds 0x534c5632 of run {device._run_id}: the results are stale"):
+        device.reset()
+
+
+def test_device_memory_of_an_earlier_process_is_not_believed(rig, machine, expected):
+    """Buffers are born with old contents: a mailbox that was right once, in the place of ours."""
+    first = machine()
+    first.run(PROMPT, COUNT, None)
+    old = {name: first._card.read(name, 0, 4096) for name in first._card._buffers}
+    first.close()
+    direction = rig.api.xclBOSyncDirection.XCL_BO_SYNC_BO_TO_DEVICE
+
+    class Born(rig.api.bo):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            if self.size() == Io.SIZE:
+                self.write(old["io"], 0)
+                self.sync(direction, 4096, 0)
+                self.write(np.zeros(4096, np.uint8), 0)
+
+    early = [True]
+    with pytest.raises(UserError, match="stale"):
+        machine(hasty(altered(rig.api, bo=Born), lambda: bool(early)))
+    rig.close()
+    works(machine(altered(rig.api, bo=Born)), expected)
+
+
+def test_ctrl_c_in_the_middle_of_an_upload(rig, machine, expected):
+    """Everything is given back, and the next open finds a card that works."""
+    steps = []
+
+    def interrupt(stage, done, total):
+        steps.append(done)
+        if 2 * done >= total and len(steps) > 1:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        machine(progress=interrupt)
+    assert 1 < len(steps)
+    rig.close()      # what OpenedDevice does
+    if rig.name == "sim":
+        assert not any(cards.card_at(0)._banks), "device memory is still allocated"
+    works(machine(), expected)
+
+
+def interrupt_soon(seconds: float = 0.1) -> None:
+    threading.Timer(seconds, signal.raise_signal, [signal.SIGINT]).start()
+
+
+def test_ctrl_c_in_the_middle_of_a_run(machine, expected):
+    """The run ends within the grace period, its session is lost, and a reset starts the next."""
+    device = machine(grace_ms=60_000)
+    interrupt_soon()
+    with pytest.raises(KeyboardInterrupt):
+        slow_run(device)
+    with pytest.raises(UserError, match="session is gone .a run was interrupted"):
+        device.read_state()
+    works(device, expected)
+
+
+def test_ctrl_c_in_a_run_that_goes_on(rig, machine, expected):
+    """Without patience the device is given up, and the next driver has a card that works."""
+    device = machine(grace_ms=0)
+    interrupt_soon(0.02)
+    with pytest.raises(KeyboardInterrupt):
+        slow_run(device)
+    with pytest.raises(UserError, match="interrupted and is still going on"):
+        device.reset()
+    device.close()
+    try:
+        works(machine(), expected)
+    except UserError as error:
+        assert rig.name != "sim" and "results are stale" in str(error)
+
+
+def test_ctrl_c_while_tokens_are_shown(machine, expected):
+    device, seen = machine(grace_ms=60_000), []
+
+    def interrupt(token):
+        seen.append(token)
+        if len(seen) == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        slow_run(device, interrupt)
+    assert seen == expected[:3]
+    works(device, expected)
+
+
+# ---- two processes ----
+
+one_release = pytest.mark.parametrize("rig", [NEWEST, CARD], indirect=True, ids=["newest", "card"])
+OPENS = """
+import sys
+sys.path[:0] = [{here!r}, {kernel!r}]
+from pathlib import Path
+from holder import hold
+hold({device!r}, {xclbin!r}, {cache!r}, {simulated!r})
+"""
+
+
+class Other:
+    """Another process that opens the card; `say` is its first line: "open" or one sentence of refusal."""
+
+    def __init__(self, rig, cache: Path):
+        text = OPENS.format(
+            here=str(HERE), kernel=str(HERE.parent / "kernel"), device=device_name(rig), xclbin=rig.xclbin, cache=str(cache),
+            simulated=rig.name == "sim",
+        )
+        self.process = subprocess.Popen([sys.executable, "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.say = self.process.stdout.readline().strip()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def leave(self) -> None:
+        self.process.communicate("\n", timeout=60)
+        assert self.process.returncode == 0
+
+
+def device_name(rig) -> str:
+    return "xrt:0" if rig.name == "sim" else rig.name
+
+
+def open_here(rig, cache: Path, monkeypatch) -> OpenedDevice:
+    monkeypatch.setitem(sys.modules, "pyxrt", rig.api)
+    return OpenedDevice(DeviceOptions(device=device_name(rig), xclbin=Path(rig.xclbin), cache=cache), rig.model)
+
+
+@one_release
+def test_two_processes(rig, tmp_path, monkeypatch, expected):
+    """Whoever comes second is refused in one sentence, before the card is touched; afterwards it can have it."""
+    with open_here(rig, tmp_path, monkeypatch) as machine:
+        machine.run(PROMPT, 2, None)
+        other = Other(rig, tmp_path)
+        assert "used by another symlight process" in other.say
+        other.leave()
+        works(machine, expected)
+    other = Other(rig, tmp_path)
+    assert other.say == "open"
+    with pytest.raises(UserError, match="used by another symlight process"):
+        open_here(rig, tmp_path, monkeypatch)
+    other.leave()
+    with open_here(rig, tmp_path, monkeypatch) as machine:
+        works(machine, expected)
+
+
+@one_release
+def test_a_process_that_was_killed_leaves_the_card_free(rig, tmp_path, monkeypatch, expected):
+    other = Other(rig, tmp_path)
+    assert other.say == "open"
+    other.kill()
+    with open_here(rig, tmp_path, monkeypatch) as machine:
+        works(machine, expected)
+
+
+@pytest.mark.parametrize("rig", [CARD], indirect=True)
+def test_two_processes_that_do_not_share_a_lock(rig, tmp_path, monkeypatch):
+    """Other users have another cache: XRT itself must refuse the second."""
+    other = Other(rig, tmp_path / "theirs")
+    assert other.say == "open"
+    with pytest.raises(UserError, match="loading|opening"):
+        open_here(rig, tmp_path / "ours", monkeypatch)
+    other.leave()

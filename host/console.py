@@ -1,6 +1,7 @@
 """What the command line shows while it works: progress on standard error, text on standard output."""
 
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -15,8 +16,30 @@ def stderr() -> Console:
     return Console(stderr=True)
 
 
+class _Lines:
+    """Plain lines about the stages that take long, one when it begins and one when it ends."""
+
+    PATIENCE = 2.0  # seconds; a stage that reports its very beginning takes longer
+
+    def __init__(self, console: Console):
+        self._console = console
+        self._begun: dict[str, float] = {}
+        self._told: set[str] = set()
+        self._ended: set[str] = set()
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        spent = now - self._begun.setdefault(stage, now)
+        if stage not in self._told and (not done or spent > self.PATIENCE):
+            self._told.add(stage)
+            self._console.print(f"{stage} ...", highlight=False)
+        elif stage in self._told - self._ended and 0 < total <= done:
+            self._ended.add(stage)
+            self._console.print(f"{stage}: {spent:.0f} s", highlight=False)
+
+
 class ProgressView:
-    """A line a stage; nothing unless standard error is a terminal. It is itself a `host.machine.Progress`."""
+    """A bar a stage; a plain line a long stage where standard error is no terminal. Itself a `host.machine.Progress`."""
 
     def __init__(self, console: Console):
         columns = (
@@ -28,6 +51,7 @@ class ProgressView:
         )
         self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
         self._tasks: dict[str, TaskID] = {}
+        self._lines = None if console.is_terminal else _Lines(console)
 
     def __enter__(self) -> "ProgressView":
         self._progress.start()
@@ -37,6 +61,9 @@ class ProgressView:
         self._progress.stop()
 
     def __call__(self, stage: str, done: int, total: int) -> None:
+        if self._lines is not None:
+            self._lines(stage, done, total)
+            return
         if stage not in self._tasks:
             self._tasks[stage] = self._progress.add_task(stage, total=None, count="")
         finished = 0 < total <= done
@@ -93,6 +120,7 @@ class TextOutput:
         self._stream = None if tokenizer is None else tokenizer.stream(context)
         self._show, self._stop = show, tuple(stop)
         self._parts: list[str] = []
+        self._shown = False
 
     @property
     def text(self) -> str | None:
@@ -106,10 +134,11 @@ class TextOutput:
             self._add(self._stream.push(token))
 
     def finish(self) -> None:
-        """After the last token: what was held back, and the end of the line."""
+        """After the last token: what was held back, and the end of the line if there is one."""
         if self._stream is not None:
             self._add(self._stream.flush())
-        self._write("\n")
+        if self._shown:
+            self._write("\n")
 
     def stopped(self) -> bool:
         """True once one of the stop texts has come."""
@@ -121,5 +150,6 @@ class TextOutput:
 
     def _write(self, text: str) -> None:
         if self._show and text:
+            self._shown = True
             sys.stdout.write(text)
             sys.stdout.flush()

@@ -13,6 +13,7 @@ from symlight.hw.interface import Flag, arguments
 from symlight.hw.layout import Layout
 from symlight.model.errors import UserError
 from symlight.model.weights import IntegerModel
+from symlight.sim.build import require_tools
 
 from .card import Card
 from .driver import Accelerator
@@ -73,6 +74,7 @@ class OpenedDevice:
         if options.device == "reference":
             return ReferenceMachine(model)
         if options.device == "sim":
+            require_tools()  # before the kernel is generated, which takes a while
             kernel = obtain_kernel(options.card, options.build, options.cache, progress)
             layout = _layout(kernel, model)
             api, xclbin = simulated_api(kernel, options, progress)

@@ -132,7 +132,7 @@ class Accelerator:
     ) -> RunResult:
         """One run; refused before anything changes when it cannot be done."""
         self._check_session()
-        check_input(self, prompt, n_new)
+        check_input(self, prompt, n_new, eos)
         ids = np.asarray(prompt, "<u4")
         self._card.write("io", Io.PROMPT, ids)
         self._tokens.clear(n_new)
@@ -239,13 +239,14 @@ class Accelerator:
                 poll()
             if time.monotonic() > deadline:
                 raise UserError(
-                    f"the run did not end within {limit:.3g} s, and a started kernel cannot be stopped from the "
-                    "host; reset the card (`xbutil reset`; a simulated one just starts again) and give a larger "
-                    "--time-limit if the run was only slow"
+                    f"the run did not end within {limit:.3g} s, and a started kernel cannot be stopped from "
+                    "the host; reset the card (`xbutil reset`; a simulated one just starts again) and give a "
+                    "larger --time-limit if the run was only slow"
                 )
 
     def _let_finish(self) -> None:
-        """After Ctrl-C: wait a little for the kernel, which cannot be aborted; if it goes on, the card is unusable."""
+        """After Ctrl-C: wait a little for the kernel, which cannot be aborted; if it goes on, the card is
+        unusable."""
         deadline = time.monotonic() + self._grace_ms / 1000
         while time.monotonic() < deadline:
             if self._card.wait(POLL_MS):

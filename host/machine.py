@@ -1,6 +1,7 @@
 """What a session needs from whatever runs the model: the card, the simulated card or the integer reference.
 
-`Machine` is the seam of the host: `host.driver.Accelerator` and `host.reference.ReferenceMachine` have its members.
+`Machine` is the seam of the host: `host.driver.Accelerator` and `host.reference.ReferenceMachine` have its
+members.
 `RunResult` is what one run gives back.
 """
 
@@ -26,7 +27,8 @@ def silent(stage: str, done: int, total: int) -> None:
 
 @dataclass(frozen=True)
 class Cycles:
-    """Kernel cycles of a run; `total` includes start and mailbox. `phases`: name -> (stream, hand-over) cycles."""
+    """Kernel cycles of a run; `total` includes start and mailbox. `phases`: name -> (stream, hand-over)
+    cycles."""
 
     total: int
     prompt: int
@@ -64,7 +66,8 @@ class RunResult:
         return self.prompt_passes + self.decode_passes
 
     def as_decode(self) -> "RunResult":
-        """The same run when its input was the turn's own newest token, which devices count as a pending one."""
+        """The same run when its input was the turn's own newest token, which devices count as a pending
+        one."""
         cycles = self.cycles
         if cycles is not None:
             cycles = replace(cycles, prompt=0, decode=cycles.prompt + cycles.decode)
@@ -138,7 +141,7 @@ class Machine(Protocol):
     def close(self) -> None: ...
 
 
-def check_input(machine: Machine, prompt: Sequence[int], n_new: int) -> None:
+def check_input(machine: Machine, prompt: Sequence[int], n_new: int, eos: int | None) -> None:
     """A `UserError` unless `machine` can do this run; asked before anything changes."""
     inputs = len(prompt) + (machine.pending is not None)
     if not inputs:
@@ -153,10 +156,13 @@ def check_input(machine: Machine, prompt: Sequence[int], n_new: int) -> None:
             raise UserError(
                 f"the {what} is {count} tokens, one run takes at most {limit}; split it into several turns"
             )
-    for token in prompt:
+    named = [("token", token) for token in prompt]
+    if eos is not None:
+        named.append(("the end-of-sequence token", eos))
+    for what, token in named:
         if not 0 <= token < machine.shape.vocab:
             raise UserError(
-                f"token {token} is outside the vocabulary 0..{machine.shape.vocab - 1} of the model"
+                f"{what} {token} is outside the vocabulary 0..{machine.shape.vocab - 1} of the model"
             )
     # the newest token stays pending, so the worst case ingests one token less than there are
     last = machine.position + inputs + n_new - 2

@@ -112,13 +112,15 @@ class Mailbox:
         sentences = {
             ErrorCode.READ_RESPONSE: f"a memory read failed {where}",
             ErrorCode.WRITE_RESPONSE: f"a memory write failed {where}",
-            ErrorCode.WATCHDOG: f"the run took more than {watchdog} cycles and the kernel's watchdog stopped it; "
-            "generate fewer tokens a run or give a larger --watchdog",
-            ErrorCode.BAD_COMMAND: "the kernel does not know the command; kernel and driver are of different releases",
+            ErrorCode.WATCHDOG: f"the run took more than {watchdog} cycles and the kernel's watchdog stopped "
+            "it; generate fewer tokens a run or give a larger --watchdog",
+            ErrorCode.BAD_COMMAND: "the kernel does not know the command; "
+            "kernel and driver are of different releases",
             ErrorCode.NOT_LOADED: "the kernel has no model loaded; open the device again",
             ErrorCode.EMPTY_INPUT: "nothing to run: the prompt is empty and no token is pending",
             ErrorCode.SESSION_FULL: "the session is full; reset it and start a new one",
-            ErrorCode.BAD_TOKEN: f"token {self.error_address} of the prompt is outside the model's vocabulary",
+            ErrorCode.BAD_TOKEN: f"token {self.error_address} of the prompt is outside the model's "
+            "vocabulary",
             ErrorCode.NEEDS_RESET: "an earlier run failed; reset the session and start again",
         }
         unknown = (

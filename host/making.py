@@ -146,7 +146,8 @@ def _tokenizer_bytes(file: Path, *, required: bool) -> bytes | None:
 )
 @out_option
 def synthesize(model: str, seed: int, density: float, out: Path):
-    """Make a package with random weights whose events have a given density: for measurements, not for text."""
+    """Make a package with random weights whose events have a given density: for measurements, not for
+    text."""
     from symlight.model.synthetic import synthesize as make
 
     with waiting(stderr(), f"synthesize {model}"):

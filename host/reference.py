@@ -40,7 +40,7 @@ class ReferenceMachine:
     ) -> RunResult:
         if self._lost:
             raise UserError("the session was interrupted in the middle of a run; reset it and start again")
-        check_input(self, prompt, n_new)
+        check_input(self, prompt, n_new, eos)
         inputs = len(prompt) + (self.pending is not None)
         active = np.zeros((self.shape.layers, 4), np.int64)
         passes = 0

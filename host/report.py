@@ -10,7 +10,8 @@ from .session import Turn
 
 
 def turn_json(turn: Turn, machine: Machine, text: str | None) -> dict:
-    """The object of `--json`. `text` is None without a tokenizer, and so is what the device does not measure."""
+    """The object of `--json`. `text` is None without a tokenizer, and so is what the device does not
+    measure."""
     result = turn.result
     density = result.density(machine.shape)
     return {

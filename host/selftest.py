@@ -1,6 +1,7 @@
 """`symlight selftest`: identity, golden tokens, sessions and counters of a device, check by check."""
 
 from collections.abc import Callable, Iterator
+from itertools import zip_longest
 
 import click
 import numpy as np
@@ -12,7 +13,7 @@ from symlight.model.weights import IntegerModel
 from .console import ProgressView, stderr, waiting
 from .device import OpenedDevice
 from .machine import Machine, RunResult
-from .models import open_package
+from .models import GoldenRun, golden_runs, open_package
 from .options import device_options, model_option, take_device
 from .reference import ReferenceMachine
 from .verify import VerificationError, state_difference
@@ -25,9 +26,10 @@ NEW_TOKENS = 12
 @model_option
 @device_options
 def selftest(**values):
-    """Check a device against the integer reference: the first thing to run on a new card."""
+    """Check a device against golden tokens and the integer reference: the first thing to run on a new card."""
     console = stderr()
     package = open_package(values.pop("model"))
+    golden = golden_runs(package)
     options = take_device(values)
     with ProgressView(console) as progress:
         device = OpenedDevice(options, package.model, progress)
@@ -35,7 +37,7 @@ def selftest(**values):
     failed = 0
     with device as machine:
         table.add_row("identity and upload", "ok", f"{machine.name}, model {package.meta.name}")
-        for name, check in Checks(machine, package.model).all():
+        for name, check in Checks(machine, package.model, golden).all():
             with waiting(console, name):
                 error, note = _outcome(check)
             failed += error
@@ -61,14 +63,15 @@ def _expect(condition: bool, sentence: str) -> None:
 class Checks:
     """The checks; each gives a note, or raises a `UserError`."""
 
-    def __init__(self, machine: Machine, model: IntegerModel):
-        self._machine, self._model = machine, model
+    def __init__(self, machine: Machine, model: IntegerModel, golden: list[GoldenRun]):
+        self._machine, self._model, self._golden = machine, model, golden
         self._reference = ReferenceMachine(model)
         # Any tokens do; a fixed stride visits the whole vocabulary and every channel's embedding rows.
         self._prompt = [(17 + 101 * i) % model.shape.vocab for i in range(PROMPT_TOKENS)]
 
     def all(self) -> Iterator[tuple[str, Callable[[], str]]]:
-        yield "golden tokens, one run", self.golden_tokens
+        yield "golden tokens", self.golden_tokens
+        yield "one run", self.one_run
         yield "session state", self.state
         yield "resume, one token a run", self.resume
         yield "end of sequence", self.end_of_sequence
@@ -90,6 +93,17 @@ class Checks:
         self._reference.reset()
 
     def golden_tokens(self) -> str:
+        """Tokens out of a file: the only check whose other side is not computed here."""
+        for run in self._golden:
+            self._machine.reset()
+            tokens = self._machine.run(run.prompt_tokens, len(run.tokens), None).tokens
+            for index, (ours, golden) in enumerate(zip_longest(tokens, run.tokens)):
+                _expect(ours == golden, f"token {index} is {ours} instead of {golden}")
+        if not self._golden:
+            return "none lie beside this package"
+        return f"{sum(len(run.tokens) for run in self._golden)} tokens of {len(self._golden)} runs"
+
+    def one_run(self) -> str:
         self._reset()
         result = self._both(self._prompt, NEW_TOKENS)
         return f"{len(result.tokens)} tokens equal the reference"

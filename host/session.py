@@ -18,7 +18,8 @@ ShouldStop = Callable[[], bool]
 class Turn:
     """One prompt and what came of it.
 
-    `verified` is None when nothing was compared; `wall_seconds` is the machine's share, without the comparison.
+    `verified` is None when nothing was compared; `wall_seconds` is the machine's share, without the
+    comparison.
     """
 
     prompt: list[int]
@@ -55,8 +56,8 @@ class Session:
     ) -> Turn:
         """Ingest what is pending and `prompt`, generate up to `n_new` tokens.
 
-        In one run, or `interactive`ly with one token a run: then `should_stop` is asked after every token, and a turn
-        that it ends has the stop reason "stop". Tokens and state are the same either way.
+        In one run, or `interactive`ly with one token a run: then `should_stop` is asked after every token,
+        and a turn that it ends has the stop reason "stop". Tokens and state are the same either way.
         """
         self._seconds = 0.0
         prompt = [int(token) for token in prompt]

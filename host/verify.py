@@ -1,7 +1,7 @@
 """The integer reference beside a device: compare every run, and find where they part.
 
-What is visible of a pass from outside: the tokens, the nonzero counts of the event sites, and the session state. In
-the order of the dataflow they narrow a difference down to an operation of a layer.
+What is visible of a pass from outside: the tokens, the nonzero counts of the event sites, and the session
+state. In the order of the dataflow they narrow a difference down to an operation of a layer.
 """
 
 from collections.abc import Sequence
@@ -37,12 +37,16 @@ class Verifier:
         self._reference = ReferenceMachine(model)
         if state is not None:
             self._reference.write_state(state)
+        # before the last run, its prompt, its tokens
+        self._last: tuple[State, list[int], list[int]] | None = None
 
     def reset(self) -> None:
         self._reference.reset()
+        self._last = None
 
     def set_state(self, state: State) -> None:
         self._reference.write_state(state)
+        self._last = None
 
     def check_run(
         self, machine: Machine, prompt: Sequence[int], n_new: int, eos: int | None, result: RunResult
@@ -50,25 +54,31 @@ class Verifier:
         """Run the reference on the same input and compare tokens, stop reason and event counts."""
         before = self._reference.read_state()
         expected = self._reference.run(prompt, n_new, eos)
+        self._last = before, list(prompt), expected.tokens
         what = _token_difference(result, expected)
         if what is None and not np.array_equal(result.active, expected.active):
             layer, site = (int(i) for i in np.argwhere(result.active != expected.active)[0])
             what = (
-                f"the event counts differ: layer {layer}, {SITES[site]}: the device says "
-                f"{result.active[layer, site]}, the reference {expected.active[layer, site]}"
+                f"the tokens agree, but the event counts do not: layer {layer}, {SITES[site]}: the device "
+                f"says {result.active[layer, site]}, the reference {expected.active[layer, site]}"
             )
         if what is not None:
-            raise VerificationError(f"{what}; {self._locate(machine, before, [*prompt, *expected.tokens])}")
+            raise VerificationError(f"{what}; {self._locate(machine)}")
 
     def check_state(self, machine: Machine) -> None:
         """Compare the whole session state."""
         difference = state_difference(machine.read_state(), self._reference.read_state())
         if difference is not None:
-            raise VerificationError(f"the tokens agree, but the session state does not: {difference}")
+            raise VerificationError(
+                f"the tokens agree, but the session state does not: {difference}; {self._locate(machine)}"
+            )
 
-    def _locate(self, machine: Machine, before: State, tokens: Sequence[int]) -> str:
+    def _locate(self, machine: Machine) -> str:
+        """The place in the last run."""
+        if self._last is None:
+            return "nothing has run since the session began"
         try:
-            return locate(machine, self._model, before, tokens)
+            return locate(machine, self._model, *self._last)
         except VerificationError:
             raise
         except UserError as error:  # the difference itself must not get lost
@@ -88,21 +98,31 @@ def _token_difference(result: RunResult, expected: RunResult) -> str | None:
     return None
 
 
-def locate(machine: Machine, model: IntegerModel, before: State, tokens: Sequence[int]) -> str:
-    """Replay `tokens` from `before`, a pass at a time, and say where machine and reference part first."""
+def locate(
+    machine: Machine, model: IntegerModel, before: State, prompt: Sequence[int], tokens: Sequence[int]
+) -> str:
+    """Replay a run from `before`, a pass at a time, and say where machine and reference part first."""
     reference = ReferenceMachine(model)
     reference.write_state(before)
     machine.reset()
     machine.write_state(before)
-    for token in tokens:
+    ingested = "the pending token"
+    for index, token in enumerate([*prompt, *tokens]):
+        inside = reference.pending
         expected, ours = reference.run([token], 0, None), machine.run([token], 0, None)
-        state = reference.read_state()
-        difference = pass_difference(ours.active, expected.active, machine.read_state(), state)
+        difference = pass_difference(
+            ours.active, expected.active, machine.read_state(), reference.read_state()
+        )
         if difference is not None:
-            return f"first visible difference at position {state.position - 1}: {difference}"
+            where = (
+                "before any pass" if inside is None
+                else f"while ingesting {ingested} (id {inside}, position {reference.position - 1})"
+            )
+            return f"first visible difference {where}: {difference}"
+        ingested = f"prompt token {index}" if index < len(prompt) else f"token {index - len(prompt)}"
     return (
-        "replayed one pass at a time all states agree: the operation is the head (prior, logits or argmax), "
-        "or the difference comes and goes"
+        "replayed a pass at a time all states agree: the operation is the head (prior, logits or argmax) "
+        f"or down of layer {model.shape.layers - 1}, or the difference comes and goes"
     )
 
 
@@ -142,10 +162,10 @@ def _ring(state: State, expected: State, layer: int, operation: str) -> str | No
         different = np.argwhere(ours[layer, : expected.populated] != theirs[layer, : expected.populated])
         if len(different):
             slot, element = (int(i) for i in different[0])
-            head = element // expected.shape.head_width
+            head, place = divmod(element, expected.shape.head_width)
             return (
-                f"{operation}: ring {name}, slot {slot}, head {head}, element "
-                f"{element % expected.shape.head_width}: {ours[layer, slot, element]} instead of {theirs[layer, slot, element]}"
+                f"{operation}: ring {name}, slot {slot}, head {head}, element {place}: "
+                f"{ours[layer, slot, element]} instead of {theirs[layer, slot, element]}"
             )
     return None
 

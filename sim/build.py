@@ -103,6 +103,11 @@ def build_model(
     return _cached(cache or default_cache(), key, LIBRARY, make)
 
 
+def require_tools() -> None:
+    """A `UserError` unless everything that `build_model` runs is installed."""
+    _Tools()
+
+
 def build_traffic(cache: Path | None = None) -> Path:
     """The shared library of the memory model with its traffic generator (traffic.cpp), which needs no kernel."""
     tools = _Tools()
@@ -175,7 +180,10 @@ class _Tools:
         self.root = Path(found.submodule_search_locations[0])
         missing = [name for name in ("g++", "make") if shutil.which(name) is None]
         if missing:
-            raise UserError(f"{' and '.join(missing)} not found; install them (Debian: apt-get install g++ make)")
+            them = "them" if len(missing) > 1 else "it"
+            raise UserError(
+                f"{' and '.join(missing)} not found; install {them} (Debian: apt-get install {' '.join(missing)})"
+            )
         self.cxx = shutil.which("g++")
         self.make = shutil.which("make")
         # The program itself: the script around it would only need perl.

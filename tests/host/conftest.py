@@ -8,22 +8,13 @@ import pytest
 import sentencepiece
 from fake_card import FakeCard
 from fake_pyxrt import make_api
+from host_bench import BUILD_ID, TEXT
 
-from symlight.host.card import Card
 from symlight.host.cli import run
-from symlight.host.driver import Accelerator
 from symlight.hw.config import CARDS, Engine
-from symlight.hw.interface import arguments
-from symlight.hw.layout import Layout
 from symlight.model.config import preset
 from symlight.model.package import PackageMeta, load_package, save_package
 from symlight.model.synthetic import random_model
-
-BUILD_ID = 0x0123456789ABCDEF_FEDCBA9876543210
-TEXT = """In the beginning was the word, and the word was with us.
-A light shines in the dark, and the dark has not overcome it.
-The quick brown fox jumps over the lazy dog; pack my box with five dozen jugs."""
-
 
 @pytest.fixture(scope="session")
 def tokenizer_bytes() -> bytes:
@@ -71,23 +62,6 @@ def engine() -> Engine:
 @pytest.fixture
 def card(engine, model) -> FakeCard:
     return FakeCard(engine, model, BUILD_ID)
-
-
-def open_accelerator(
-    card: FakeCard, model=None, *, contexts: bool = True, build_id: int = BUILD_ID, **more
-) -> Accelerator:
-    """The driver on a fake card."""
-    model = model or card.model
-    opened = Card(make_api(card, contexts=contexts), 0, "fake.xclbin", arguments(card.engine.channels))
-    return Accelerator(
-        opened,
-        Layout(card.engine, model.shape),
-        model,
-        build_id=build_id,
-        name="xrt:0",
-        cycles_per_second=1e9,
-        **{"grace_ms": 50, **more},
-    )
 
 
 @pytest.fixture

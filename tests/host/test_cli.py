@@ -150,6 +150,7 @@ def test_a_session_goes_on_from_a_file(on_card, tmp_path):
         (["--prompt-ids", "1 x"], "is not a list of numbers"),
         (["--prompt-ids", "160"], "token 160 is outside the vocabulary 0..159"),
         (["--prompt-ids", "1", "--max-new-tokens", "70000"], "at most 65536"),
+        (["--prompt-ids", "1", "--eos", "160"], "the end-of-sequence token 160 is outside the vocabulary"),
         (["--prompt-ids", "1 " * 65537], "the prompt is 65537 tokens"),
         (["--prompt-ids", "1", "--max-new-tokens", "-1"], "-1"),
         (["--prompt-file", "/nothing/there"], "cannot be read"),
@@ -211,14 +212,11 @@ def test_a_package_that_does_not_fit_the_bitstream(on_card, fake_pyxrt, xclbin):
     assert fake_pyxrt.opened == 0, "refused before anything moves"
 
 
-def test_no_compiler(generate, monkeypatch, xclbin):
-    def no_tools(*arguments, **more):
-        return build._Tools()
-
+def test_no_compiler(generate, monkeypatch, tmp_path):
+    """Said before a kernel is generated."""
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr(device, "obtain_kernel", lambda *_: KernelInfo(xclbin, CARDS["sim4"], 0))
-    monkeypatch.setattr(device, "simulated_api", no_tools)
     assert "g++ and make not found; install them" in generate("--prompt", "a", device="sim").error()
+    assert not (tmp_path / "cache").exists()
 
 
 def test_faults_of_the_card(on_card, fake_pyxrt):

@@ -1,14 +1,16 @@
 """The commands beside `generate`: chat, self-test, and those that look at or make things."""
 
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
 import pytest
-from conftest import TEXT
 from fake_pyxrt import make_api
+from host_bench import TEXT
 
 import symlight.model as symlight_model
 from symlight.host import inspection
@@ -84,11 +86,33 @@ def test_chat_survives_bad_lines(symlight, monkeypatch, package_path):
 def test_selftest(symlight, package_path, fake_pyxrt, xclbin):
     result = symlight("selftest", "--model", package_path, "--device", "xrt:0", "--xclbin", xclbin)
     assert result.code == 0 and result.out == "selftest passed\n"
-    assert result.err.count(" ok ") == 8
+    assert result.err.count(" ok ") == 9 and "none lie beside this package" in " ".join(result.err.split())
     fake_pyxrt.tokens = [3] * 12
     result = symlight("selftest", "--model", package_path, "--device", "xrt:0", "--xclbin", xclbin)
     assert "checks of xrt:0 failed" in result.error(1)
     assert "FAILED" in result.err and result.out == ""
+
+
+def test_golden_tokens_stand_in_a_file(symlight, package, tmp_path):
+    """They are checked on every device: a wrong reference is noticed, too."""
+    path = tmp_path / "tiny"
+    shutil.copytree(package.path, path)
+    tokens = ReferenceMachine(package.model).run([1, 2, 3], 5, None).tokens
+    content = {"package": package.digest, "runs": [{"prompt_tokens": [1, 2, 3], "tokens": tokens}]}
+    golden = tmp_path / "tiny.golden.json"
+    selftest = ("selftest", "--model", path, "--device", "reference")
+    golden.write_text(json.dumps(content))
+    result = symlight(*selftest)
+    assert result.code == 0 and "5 tokens of 1 runs" in " ".join(result.err.split())
+    content["runs"][0]["tokens"] = [*tokens[:3], tokens[3] ^ 1, tokens[4]]
+    golden.write_text(json.dumps(content))
+    result = symlight(*selftest)
+    assert "1 checks of reference failed" in result.error(1)
+    assert f"token 3 is {tokens[3]} instead of {tokens[3] ^ 1}" in " ".join(result.err.split())
+    golden.write_text(json.dumps(content | {"package": "0" * 64}))
+    assert "belongs to package 000" in symlight(*selftest).error()
+    golden.write_text("{}")
+    assert "is not a file of golden tokens" in symlight(*selftest).error()
 
 
 def test_inspect(symlight, package_path, model):
@@ -182,23 +206,15 @@ def test_help_names_every_command(symlight):
 # ---- as a process ----------------------------------------------------------------------------------------------------
 
 
+def start(package_path, count: int) -> subprocess.Popen:
+    """`symlight generate` of so many tokens on the reference."""
+    command = [sys.executable, "-m", "symlight.host.cli", "generate", "--model", str(package_path), "--no-eos"]
+    command += ["--device", "reference", "--prompt", "the", "--max-new-tokens", str(count)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
 def test_ctrl_c(package_path):
-    command = [
-        sys.executable,
-        "-m",
-        "symlight.host.cli",
-        "generate",
-        "--model",
-        str(package_path),
-        "--device",
-        "reference",
-        "--prompt",
-        "the",
-        "--max-new-tokens",
-        "60000",
-        "--no-eos",
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = start(package_path, 60000)
     assert process.stdout.read(1)
     time.sleep(0.1)
     os.kill(process.pid, signal.SIGINT)
@@ -211,22 +227,7 @@ def test_ctrl_c(package_path):
 
 
 def test_a_closed_pipe_is_no_error_message(package_path):
-    command = [
-        sys.executable,
-        "-m",
-        "symlight.host.cli",
-        "generate",
-        "--model",
-        str(package_path),
-        "--device",
-        "reference",
-        "--prompt",
-        "the",
-        "--max-new-tokens",
-        "5000",
-        "--no-eos",
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = start(package_path, 5000)
     process.stdout.read(1)
     process.stdout.close()
     err = process.stderr.read()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from conftest import BUILD_ID, open_accelerator
+from host_bench import BUILD_ID, open_accelerator
 from fake_card import CYCLES_A_PASS
 from fake_pyxrt import FakeState
 
@@ -94,6 +94,8 @@ def test_what_cannot_be_run_is_refused_before(card, prompt, n_new, sentence):
     device = open_accelerator(card)
     with pytest.raises(UserError, match=sentence):
         device.run(prompt, n_new, None)
+    with pytest.raises(UserError, match="the end-of-sequence token -5 is outside the vocabulary"):
+        device.run([1], 1, -5)
     assert card.commands == [Command.LOAD]
     assert device.run([1], 1, None).tokens
 

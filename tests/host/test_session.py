@@ -1,10 +1,11 @@
 """Turns, and the reference beside them: on the reference machine and on the driver over a fake card."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import open_accelerator
+from host_bench import open_accelerator
 
 from symlight.host.reference import ReferenceMachine
 from symlight.host.session import Session
@@ -145,7 +146,7 @@ def test_verification_names_the_place(card, model, place):
     session = Session(device, verifier=Verifier(model))
     with pytest.raises(VerificationError, match=place) as caught:
         session.turn(PROMPT, 12)
-    assert str(caught.value).startswith(("token ", "the event counts differ"))
+    assert re.search("token [0-9]+ differs|ingesting (prompt )?token [0-9]+ ", str(caught.value)), caught.value
     assert Command.RESTORE in card.commands
 
 

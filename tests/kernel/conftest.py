@@ -33,7 +33,8 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def kernels(request):
-    """kernels(name) -> KernelInfo; all that the selected tests need are being built from the first call on."""
+    """kernels(name) -> KernelInfo; all that the selected tests need are being built from the first call
+    on."""
     names = dict.fromkeys(name for item in request.session.items for name in wanted(item))
     assert set(names) <= set(NAMES), f"unknown kernels: {set(names) - set(NAMES)}"
     reporter = request.config.pluginmanager.get_plugin("terminalreporter")
@@ -58,7 +59,8 @@ def kernel(request, kernels):
 
 @pytest.fixture
 def bench(kernel):
-    """bench(model, flags=..., **SimOptions) -> Bench: the card with a session, and the reference beside it."""
+    """bench(model, flags=..., **SimOptions) -> Bench: the card with a session, and the reference beside
+    it."""
     opened = []
 
     def make(model, **options) -> Bench:

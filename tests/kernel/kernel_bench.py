@@ -1,4 +1,5 @@
-"""The simulated card and the reference side by side: every run on both, equality of everything that is visible."""
+"""The simulated card and the reference side by side: every run on both, equality of everything that is
+visible."""
 
 import numpy as np
 from kernel_list import MODELS, OPTIMISE
@@ -68,7 +69,9 @@ class Bench:
         assert (ours.tokens, ours.stop_reason) == (theirs.tokens, theirs.stop_reason)
         assert (ours.prompt_passes, ours.decode_passes) == (theirs.prompt_passes, theirs.decode_passes)
         assert np.array_equal(ours.active, theirs.active)
-        assert (self.machine.position, self.machine.pending) == (self.reference.position, self.reference.pending)
+        assert (self.machine.position, self.machine.pending) == (
+            self.reference.position, self.reference.pending
+        )
         self.runs += 1
         return ours
 

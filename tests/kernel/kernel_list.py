@@ -1,7 +1,7 @@
 """The kernels of these tests, and the processes that build them.
 
-`NAMES` is the whole list: at most eight are ever built, and those whose tests are not `slow` stay few. A kernel is
-generated and compiled once per content; the cache lies in the repository's build folder.
+`NAMES` is the whole list: at most eight are ever built, and those whose tests are not `slow` stay few. A
+kernel is generated and compiled once per content; the cache lies in the repository's build folder.
 """
 
 import os
@@ -46,7 +46,9 @@ NAMES = (*PRESETS, *ENGINES)
 
 def obtain(name: str, jobs: int = 1) -> KernelInfo:
     """Kernel `name` with its simulator; builds what the cache does not have."""
-    kernel = obtain_kernel(*PRESETS[name], CACHE) if name in PRESETS else obtain_engine(ENGINES[name](), CACHE)
+    kernel = obtain_kernel(*PRESETS[name], CACHE) if name in PRESETS else obtain_engine(
+        ENGINES[name](), CACHE
+    )
     folder = read_kernel(kernel.manifest)
     build_model(folder.sources, folder.engine, MODELS, optimise=OPTIMISE, jobs=jobs)
     return kernel

@@ -12,7 +12,9 @@ KERNELS = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW
 
 
 @pytest.mark.parametrize("kernel_name", KERNELS)
-@pytest.mark.parametrize("hbm, back_pressure", [("ideal", 0.0), ("timed", 0.0), ("timed", 0.3), ("ideal", 0.6)])
+@pytest.mark.parametrize(
+    "hbm, back_pressure", [("ideal", 0.0), ("timed", 0.0), ("timed", 0.3), ("ideal", 0.6)]
+)
 def test_demo(bench, demo, kernel_name, hbm, back_pressure):
     """The same whatever the memory does; past the ring's end once on every kernel."""
     card = bench(demo, hbm=hbm, back_pressure=back_pressure, seed=int(10 * back_pressure) + 1)

@@ -69,7 +69,8 @@ def test_eos_ends_the_run_in_its_pass(bench, demo, place):
 
 
 def test_conversation_of_24_turns(bench, demo):
-    """Continuous and resumed turns of 0 to 7 tokens over both ends of the ring; the whole state after each."""
+    """Continuous and resumed turns of 0 to 7 tokens over both ends of the ring; the whole state after
+    each."""
     card = bench(demo, hbm="ideal")
     rng = np.random.default_rng(3)
     ingested, lengths = 0, set()

@@ -63,6 +63,18 @@ def test_watchdog(bench, tiny):
         works_after_reset(card)
 
 
+@pytest.mark.parametrize("cycles", [2000, 4100])
+def test_reset_without_load_mends_the_session(bench, tiny, cycles):
+    """The model stays loaded over a fault; without a reset the kernel refuses to go on."""
+    card = bench(tiny, watchdog=cycles)
+    fails(card, "watchdog")
+    card.machine._watchdog = card.machine._lost = None      # the driver would load again
+    with pytest.raises(UserError, match="an earlier run failed; reset the session"):
+        card.machine.run([1], 1, None)
+    card.machine._lost = None
+    works_after_reset(card)
+
+
 def test_bad_token(bench, tiny, monkeypatch):
     """The driver refuses it; the kernel does too, without ingesting anything behind it."""
     card = bench(tiny)

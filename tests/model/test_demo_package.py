@@ -1,8 +1,8 @@
 """The shipped demonstration model: it loads, says what it always said, and knows its held-out text.
 
-golden_demo.json holds the package's digest and greedy tokens of two prompts by the plain-Python model of
-naive_reference.py; the second run is longer than the ring, so it wraps. After a new training make it again
-(two minutes): `python tests/model/test_demo_package.py`.
+demo.golden.json beside the package (`symlight selftest` reads it too) holds the package's digest and greedy tokens of
+two prompts by the plain-Python model of naive_reference.py; the second run is longer than the ring, so it wraps. After
+a new training make it again (two minutes): `python tests/model/test_demo_package.py`.
 
 data/heldout_sample.txt is a part of the held-out text: the model has not learned from it.
 """
@@ -25,7 +25,7 @@ from symlight.model.reference import Reference
 HERE = Path(__file__).parent
 PACKAGE = Path(symlight.model.__file__).parent / "packages" / "demo"
 SAMPLE = HERE / "data" / "heldout_sample.txt"
-GOLDEN_FILE = HERE / "golden_demo.json"
+GOLDEN_FILE = PACKAGE.with_name("demo.golden.json")
 GOLDEN = json.loads(GOLDEN_FILE.read_text())
 BITS_PER_BYTE = 1.45  # measured: 1.430, the whole held-out text 1.320; a uniform guess needs 3.28
 
@@ -36,7 +36,7 @@ def package():
 
 
 def test_package_is_the_trained_one(package):
-    assert package.digest == GOLDEN["package"], "another package is shipped: make golden_demo.json again"
+    assert package.digest == GOLDEN["package"], "another package is shipped: make demo.golden.json again"
     assert package.shape == preset("demo")
     assert (package.meta.name, package.meta.eos, package.meta.synthetic) == ("demo", 2, False)
     assert package.tokenizer.size == package.shape.vocab and package.tokenizer.eos == 2
@@ -81,7 +81,7 @@ def test_report_refuses_what_it_cannot_read(tmp_path):
 
 
 def make_golden(runs: dict[str, int]) -> None:
-    """Write golden_demo.json: `runs` says how many tokens follow a prompt."""
+    """Write demo.golden.json: `runs` says how many tokens follow a prompt."""
     package, lines = load_package(PACKAGE), []
     for prompt, count in runs.items():
         model, new = NaiveModel(package.model), []

@@ -1,17 +1,13 @@
 """Shared by the tests of the simulated card: one built stand-in kernel, a fresh card for each test."""
 
-import sys
 from pathlib import Path
 
 import pytest
+from standin import BUILD_ID, ENGINE, standin_verilog
 
 from symlight.sim import card as cards
 from symlight.sim.build import build_model, build_traffic
 from symlight.sim.manifest import write_kernel
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from standin import BUILD_ID, ENGINE, standin_verilog  # noqa: E402
 
 CACHE = Path(__file__).resolve().parents[2] / "build" / "models"
 

@@ -1,0 +1,31 @@
+"""The driver on a fake card, and what the tests of the host say to it."""
+
+from fake_card import FakeCard
+from fake_pyxrt import make_api
+
+from symlight.host.card import Card
+from symlight.host.driver import Accelerator
+from symlight.hw.interface import arguments
+from symlight.hw.layout import Layout
+
+BUILD_ID = 0x0123456789ABCDEF_FEDCBA9876543210
+TEXT = """In the beginning was the word, and the word was with us.
+A light shines in the dark, and the dark has not overcome it.
+The quick brown fox jumps over the lazy dog; pack my box with five dozen jugs."""
+
+
+def open_accelerator(
+    card: FakeCard, model=None, *, contexts: bool = True, build_id: int = BUILD_ID, **more
+) -> Accelerator:
+    """The driver on a fake card."""
+    model = model or card.model
+    opened = Card(make_api(card, contexts=contexts), 0, "fake.xclbin", arguments(card.engine.channels))
+    return Accelerator(
+        opened,
+        Layout(card.engine, model.shape),
+        model,
+        build_id=build_id,
+        name="xrt:0",
+        cycles_per_second=1e9,
+        **{"grace_ms": 50, **more},
+    )

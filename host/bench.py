@@ -1,20 +1,18 @@
 """`symlight bench`: cycles, bytes and port utilisation of a model's passes, bit-exact against the reference."""
 
 import json
-import subprocess
 import time
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import click
 import numpy as np
-
-import symlight
 from symlight.hw import config
 from symlight.hw.config import BUILDS, CARDS
 from symlight.hw.layout import Layout
-from symlight.model.errors import UserError
 from symlight.model.package import Package
+
+import symlight
 
 from .bench_measure import Measurement, ReferenceRun, measure
 from .bench_report import bench_json, print_bench
@@ -23,7 +21,9 @@ from .device import DeviceOptions
 from .kernels import KernelInfo, obtain_kernel
 from .machine import Progress, silent
 from .models import open_package
-from .options import PATH, cache_option, model_option
+from .options import PATH, ListCommand, cache_option, model_option
+from .protocol_bench import bench_in_rounds, protocol_options, take_protocol
+from .results import commit, write_json
 from .verify import VerificationError
 
 STATES = ("ingest", "load")
@@ -87,19 +87,6 @@ def about(package: Package, settings: BenchSettings, kernel: KernelInfo) -> dict
     }
 
 
-def commit() -> str | None:
-    """The commit of the sources, with "+" when they have been changed since; None outside a repository."""
-    root = Path(symlight.__file__).resolve().parent.parent
-    try:
-        say = [
-            subprocess.run(["git", "-C", str(root), *command], capture_output=True, text=True, check=True).stdout.strip()
-            for command in (("rev-parse", "HEAD"), ("status", "--porcelain", "--untracked-files=no"))
-        ]
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return say[0] + ("+" if say[1] else "")
-
-
 def bench_package(
     package: Package, settings: BenchSettings, cache: Path, *, expected: ReferenceRun | None = None, progress: Progress = silent,
 ) -> dict:
@@ -128,12 +115,18 @@ def reference_run(package: Package, settings: BenchSettings, progress: Progress 
     return ReferenceRun(package.model, prompt, settings.new_tokens, ingest=settings.state == "ingest", progress=progress)
 
 
-@click.command()
+@click.command(cls=ListCommand)
 @model_option
+@protocol_options
 @click.option("--card", type=click.Choice(list(CARDS)), default="u50c", show_default=True, help="Size of the kernel.")
 @click.option("--build", type=click.Choice(list(BUILDS)), default="partial-kv", show_default=True)
-@click.option("--prefix", type=click.IntRange(min=2), default=32, show_default=True, metavar="P", help="Prompt tokens.")
-@click.option("--new-tokens", type=click.IntRange(min=2), default=8, show_default=True, metavar="N", help="Tokens to generate.")
+@click.option(
+    "--prefix", "prefixes", type=click.IntRange(min=2), multiple=True, metavar="P...",
+    help=f"Prompt tokens; several are measured in rounds.  [default: {BenchSettings.prefix}]",
+)
+@click.option(
+    "--new-tokens", type=click.IntRange(min=2), metavar="N", help=f"Tokens to generate.  [default: {BenchSettings.new_tokens}]"
+)
 @click.option("--hbm", type=click.Choice(["timed", "ideal"]), default="timed", show_default=True, help="Memory.")
 @click.option("--max-bursts", type=click.IntRange(min=1), default=64, show_default=True, help="Read bursts in flight a port.")
 @click.option("--max-bytes", type=click.IntRange(min=1024), default=4096, show_default=True, help="Read bytes in flight a port.")
@@ -150,14 +143,25 @@ def reference_run(package: Package, settings: BenchSettings, progress: Progress 
 @click.option("--out", type=PATH, metavar="FILE", help="Write that object to a file.")
 @cache_option
 def bench(model: str, cache: Path, as_json: bool, out: Path | None, **values):
-    """Measure the passes of a model on the simulated card.
+    """Measure a model: its passes on the simulated card, or throughput and energy of requests in rounds.
 
-    Every pass is measured by itself and compared with the integer reference; PREFIX random prompt tokens, then NEW-TOKENS generated
-    ones. A decode pass is one whose input token was generated.
+    On the simulated card every pass is measured by itself and compared with the integer reference; PREFIX random prompt tokens, then
+    NEW-TOKENS generated ones. A decode pass is one whose input token was generated.
+
+    On a card (--device xrt:0), and with --rounds, --seconds, --idle-seconds, --verify or several prefixes: the measuring protocol of
+    docs/measuring.md, with prefixes 32 128 256 480 and 128 new tokens unless told otherwise.
     """
-    settings = BenchSettings(**values)
     console = stderr()
     package = open_package(model)
+    in_rounds = take_protocol(values)
+    settings = BenchSettings(**_given(values))
+    if in_rounds is not None:
+        options = DeviceOptions(
+            device=in_rounds.device, xclbin=in_rounds.xclbin, card=settings.card, build=settings.build, hbm=settings.hbm,
+            seed=settings.seed, cache=cache, simulation=settings.simulation(settings.clocks()[0]),
+        )
+        bench_in_rounds(package, options, in_rounds, out=out, as_json=as_json, console=console)
+        return
     with ProgressView(console) as progress:
         result = bench_package(package, settings, cache, progress=progress)
     if out is not None:
@@ -170,11 +174,9 @@ def bench(model: str, cache: Path, as_json: bool, out: Path | None, **values):
         raise VerificationError(result["difference"] or "at another clock the results differ")
 
 
-def write_json(path: Path, result: dict) -> None:
-    """Write an object so that an interruption leaves the old file or the new one."""
-    temporary = path.with_name(path.name + ".part")
-    try:
-        temporary.write_text(json.dumps(result, indent=1) + "\n")
-        temporary.replace(path)
-    except OSError as error:
-        raise UserError(f"the result cannot be written to {path}: {error.strerror}") from error
+def _given(values: dict) -> dict:
+    """Settings of one benchmark: its one prefix, and the defaults of what was not said."""
+    prefixes = values.pop("prefixes")
+    if prefixes:
+        values["prefix"] = prefixes[0]
+    return {name: value for name, value in values.items() if value is not None}

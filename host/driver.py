@@ -84,6 +84,16 @@ class Accelerator:
         self._load()
 
     @property
+    def card(self) -> Card:
+        """The opened kernel; its device has sensors."""
+        return self._card
+
+    @property
+    def build_id(self) -> int:
+        """The identity that the kernel reported."""
+        return self._build_id
+
+    @property
     def position(self) -> int:
         return self._position
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
-
 from symlight.hw.config import BUILDS, CARDS
 from symlight.model.errors import UserError
 from symlight.model.package import Package
@@ -16,6 +15,23 @@ from .kernels import RUNTIME, default_cache
 
 PATH = click.Path(path_type=Path)
 BUILD_NAMES = (*BUILDS, RUNTIME)
+
+
+class ListCommand(click.Command):
+    """A command whose repeatable options take several values at once: `--prefix 32 128` is `--prefix 32 --prefix 128`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        repeatable = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
+        words: list[str] = []
+        option, values = None, 0
+        for word in args:
+            if word.startswith("-"):
+                option, values = (word if word in repeatable else None), 0
+            elif option is not None:
+                words += [option] if values else []
+                values += 1
+            words.append(word)
+        return super().parse_args(ctx, words)
 
 
 def _apply(options: list[Callable]) -> Callable:

@@ -18,7 +18,8 @@ RELEASES = ((2, 13), (2, 16), rigs.NEWEST)
 
 def pytest_collection_modifyitems(items):
     """Last of all: the kernel is built by tests/kernel beside other work, if that runs too."""
-    items.sort(key=lambda item: "rig" in getattr(item, "fixturenames", ()))
+    here = Path(__file__).parent
+    items.sort(key=lambda item: item.path.parent == here and item.path.name != "test_typings.py")
 
 
 @pytest.fixture(params=[*RELEASES, rigs.CARD], ids=lambda value: value if isinstance(value, str) else "{}.{}".format(*value))

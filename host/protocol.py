@@ -166,12 +166,11 @@ class Campaign:
         with self._sampler or nullcontext():
             for number in range(1, rounds + 1):
                 for prefix in self._settings.prefixes:
-                    self._progress("rounds", len(self.record.rounds), total)
+                    self._stage = f"round {number} of {rounds}, prefix {prefix}"
                     self.record.rounds.append(self._round(prefix, number, once))
                     self._collect()
                     self.record.complete = len(self.record.rounds) == total
                     on_round(self.record)
-        self._progress("rounds", total, total)
         return self.record
 
     def _collect(self) -> None:
@@ -182,9 +181,10 @@ class Campaign:
 
     def _round(self, prefix: int, number: int, once: bool) -> Round:
         done = Round(prefix, number, self._settings.new_tokens)
-        for i in range(0 if once else self._settings.warmup):
+        self._began = self._clock()
+        self._tell()
+        for _ in range(0 if once else self._settings.warmup):
             self._request(prefix)
-            self._progress("warm-up", i + 1, self._settings.warmup)
         self._idle(done, "idle before")
         lead = self._clock() + LEAD
         while self._sampler is not None and self._clock() < lead:
@@ -192,14 +192,20 @@ class Campaign:
         begin = self._clock()
         while True:
             done.requests.append(self._request(prefix))
-            spent = self._clock() - begin
-            self._progress("requests", min(int(spent), int(self._settings.seconds)), max(1, int(self._settings.seconds)))
-            if once or spent >= self._settings.seconds:
+            self._tell()
+            if once or self._clock() - begin >= self._settings.seconds:
                 break
         done.windows.append(Window("active", begin, self._clock()))
         self._until_measured(lambda: self._request(prefix))
         self._idle(done, "idle after")
+        self._tell(ended=True)
         return done
+
+    def _tell(self, ended: bool = False) -> None:
+        """Progress of a round in seconds: about what its windows take."""
+        windows = self._settings.seconds + (0 if self._sampler is None else 2 * self._settings.idle_seconds)
+        total = max(2, round(windows))
+        self._progress(self._stage, total if ended else min(int(self._clock() - self._began), total - 1), total)
 
     def _until_measured(self, meanwhile: Callable[[], object]) -> None:
         """Go on as in the window that has just ended until the sensor has a measurement behind it: so no other power gets into it."""
@@ -215,9 +221,8 @@ class Campaign:
             return
         begin = self._clock()
         while (left := begin + self._settings.idle_seconds - self._clock()) > 0:
-            self._progress("idle", int(self._settings.idle_seconds - left), int(self._settings.idle_seconds))
             self._sleep(min(SLEEP, left))
-        self._progress("idle", int(self._settings.idle_seconds), int(self._settings.idle_seconds))
+            self._tell()
         done.windows.append(Window(kind, begin + IDLE_DROPPED, self._clock()))
         self._until_measured(lambda: self._sleep(SLEEP))
 

@@ -7,6 +7,7 @@ import json
 import sys
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import sensor_shapes as shapes
 from hypothesis import given, settings
@@ -140,6 +141,16 @@ def test_order_of_a_campaign():
         assert active.end - active.begin == pytest.approx(4 * 0.251)
 
 
+def test_progress_of_every_round_begins_and_ends():
+    told = []
+    campaign(World(), ProtocolSettings(prefixes=(4, 9), rounds=2, seconds=9), progress=lambda *step: told.append(step)).run()
+    stages = list(dict.fromkeys(stage for stage, _, _ in told))
+    assert stages == [f"round {n} of 2, prefix {p}" for n in (1, 2) for p in (4, 9)]
+    for stage in stages:
+        steps = [done for name, done, total in told if name == stage]
+        assert steps[0] == 0 and steps == sorted(steps) and steps[-1] == 129 and steps.count(129) == 1 and len(set(steps)) > 100
+
+
 def test_a_request_that_passes_the_end_is_finished():
     world = World(decode=7.0)
     (done,) = campaign(world, ProtocolSettings(prefixes=(4,), rounds=1, seconds=10)).run().rounds
@@ -171,6 +182,25 @@ def test_the_plot_has_every_window(tmp_path):
     assert len(power.patches) == 6 and len(bars.patches) == 4
     assert bars.patches[0].get_height() == pytest.approx(23 * 0.25 / 128)
     assert (tmp_path / "p.png").stat().st_size > 10_000
+
+
+def test_the_figures_can_be_computed_again_from_what_is_kept():
+    """By other code, out of the two files alone."""
+    record = campaign(World(busy=27.5), ProtocolSettings(prefixes=(4,), rounds=2, seconds=20, idle_seconds=20)).run()
+    result = json.loads(json.dumps(protocol_json(record, {})))
+    rows = [row for row in csv.DictReader(io.StringIO(samples_csv(record))) if row["new"] == "1"]
+    times, watts = ([float(row[name]) for row in rows] for name in ("seconds", "watts"))
+    for done in result["rounds"]:
+        power = {}
+        for window in done["windows"]:
+            fine = np.linspace(window["begin"], window["end"], 200_001)
+            power[window["kind"]] = np.interp(fine, times, watts).mean()
+        idle = (power["idle before"] + power["idle after"]) / 2
+        seconds = np.array(done["seconds_of_requests"]).sum(axis=0)
+        generated = len(done["seconds_of_requests"]) * result["settings"]["new_tokens"]
+        assert done["active_watts"] == pytest.approx(power["active"], abs=1e-3) and done["idle_watts"] == pytest.approx(idle, abs=1e-3)
+        assert done["decode_incremental_joules"] == pytest.approx((power["active"] - idle) * seconds[1] / generated, rel=1e-3)
+        assert done["request_gross_joules"] == pytest.approx(power["active"] * seconds.sum() / generated, rel=1e-3)
 
 
 # ---- what must be noticed ----

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 import numpy as np
+
+import symlight
 from symlight.hw import config
 from symlight.hw.config import BUILDS, CARDS
 from symlight.hw.layout import Layout
 from symlight.model.package import Package
-
-import symlight
 
 from .bench_measure import Measurement, ReferenceRun, measure
 from .bench_report import bench_json, print_bench

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
+
 from symlight.hw.axi import BANK_BYTES
 from symlight.hw.interface import KERNEL_NAME, Argument
 from symlight.model.errors import UserError

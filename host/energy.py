@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
+
 from symlight.model.errors import UserError
 
 REFRESH = 1.0           # seconds between two measurements of the card's sensors; reading more often repeats them

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
+
 from symlight.hw.config import BUILDS, CARDS
 from symlight.model.errors import UserError
 from symlight.model.package import Package

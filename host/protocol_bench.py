@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 import numpy as np
 from rich.console import Console
-from symlight.model.package import Package
 
 import symlight
+from symlight.model.package import Package
 
 from .console import ProgressView
 from .device import DeviceOptions, OpenedDevice

@@ -4,9 +4,8 @@ import json
 import subprocess
 from pathlib import Path
 
-from symlight.model.errors import UserError
-
 import symlight
+from symlight.model.errors import UserError
 
 
 def commit() -> str | None:

@@ -189,7 +189,7 @@ class Sampler:
 
     def __exit__(self, *_) -> None:
         self._stop.set()
-        self._thread.join()
+        self._thread.join(self.patience)    # a sensor that never answers must not hold up the end
 
     def _run(self) -> None:
         while True:

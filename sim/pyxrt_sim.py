@@ -15,6 +15,7 @@ import operator
 import weakref
 
 import numpy as np
+
 from symlight.hw.interface import KERNEL_NAME, arguments
 
 from . import card as _card

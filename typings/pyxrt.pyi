@@ -236,7 +236,7 @@ class run:                          # 2.8
     def set_arg(self, index: int, value: int) -> None: ...      # signed 32 bits
     def start(self) -> None: ...
     @overload
-    def wait(self) -> ert_cmd_state: ...                        # 2.12; 2.8 and 2.9 returned None, 2.11 had none
+    def wait(self) -> ert_cmd_state: ...                        # 2.8 to 2.9 (returning None), and 2.12
     @overload
     def wait(self, timeout_ms: int) -> ert_cmd_state: ...       # 2.11; TIMEOUT leaves the run alive, 0: no limit
     @overload

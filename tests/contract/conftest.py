@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import rigs
 from releases import binding
+
 from symlight.sim import card as cards
 
 # Releases whose binding differs in what the driver uses: hw_context (2.16), its access modes and new deprecations (2.23).

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import rigs
 from releases import binding
+
 from symlight.host.device import DeviceOptions, OpenedDevice
 from symlight.model.errors import UserError
 

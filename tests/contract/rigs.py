@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+
 from symlight.host.card import Card
 from symlight.host.driver import Accelerator
 from symlight.host.kernels import KernelInfo, read_manifest

@@ -5,6 +5,7 @@ import test_device_layer as layer
 import test_driver_contract as driver
 from releases import binding
 from rigs import NEWEST, Rig, altered, simulated
+
 from symlight.host import card as host_card
 from symlight.host.driver import Accelerator
 from symlight.host.mailbox import Mailbox

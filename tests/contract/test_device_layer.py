@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from releases import SUPPORTED, binding
 from rigs import NEWEST, altered, real, simulated
+
 from symlight.host.card import Card
 from symlight.hw.axi import BANK_BYTES
 from symlight.hw.interface import MAILBOX, NO_EOS, Command, ErrorCode, Io

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rigs import CARD, NEWEST, altered, hasty
+
 from symlight.host.device import DeviceOptions, OpenedDevice
 from symlight.host.mailbox import BYTES as MAILBOX_BYTES
 from symlight.host.reference import ReferenceMachine

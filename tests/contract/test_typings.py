@@ -5,6 +5,7 @@ import inspect
 import pytest
 from rigs import NEWEST
 from stub import FIRST, Form, Name, present, read_stub
+
 from symlight.sim import pyxrt_sim
 
 STUB = read_stub()

@@ -4,6 +4,7 @@ import bisect
 from types import SimpleNamespace
 
 import numpy as np
+
 from symlight.host.machine import Cycles, RunResult
 from symlight.host.telemetry import Reading, Sample, Series
 

@@ -13,6 +13,7 @@ import sensor_shapes as shapes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from measured_world import World, WorldMachine, WorldSampler
+
 from symlight.host.protocol import LEAD, Campaign, ProtocolSettings
 from symlight.host.protocol_report import FIGURES, over_rounds, protocol_json, samples_csv, summarise
 from symlight.host.verify import VerificationError

@@ -6,6 +6,7 @@ import time
 
 import pytest
 import sensor_shapes as shapes
+
 from symlight.host.energy import NotCovered, mean_power
 from symlight.host.telemetry import (
     HwmonSensor,

@@ -215,7 +215,7 @@ class Kernel(wiring.Component):
 
     def _channels(self, m, soft):
         """The channels with a register on every way."""
-        engine, load, args = self._engine, self._load, self._registers.args
+        engine, args = self._engine, self._registers.args
         channels = []
         resetting = Signal()
         m.d.sync += resetting.eq(soft)

@@ -1,4 +1,4 @@
-"""The sequencer's top: commands of the host, faults, counters and the mailbox at the end of every run."""
+"""The sequencer's top: commands of the host, faults, and a report at the end of every run."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -6,9 +6,10 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import Engine
 from ..control import argument_layout
-from ..interface import Command, Counter, ErrorCode, Flag, Io, Status, StopReason, Traffic
+from ..interface import Command, ErrorCode, Flag, Io, Status, StopReason, Traffic
 from ..mailbox import mailbox_fields
 from ..types import ChannelCommand, Work
+from .report import RunReport
 from .state import StateAction
 
 # At the end of a run and before a soft reset all channels must be quiet for so long: covers every register on the way.
@@ -81,11 +82,12 @@ class Session(wiring.Component):
         self._cycles, self._timer = Signal(48), Signal(6)
         self._watchdog = Signal(48)
         pulses = (
-            self.load_start, self.state_start, self.tokens_start, self.forget, self.restore, self.mailbox_start,
-            self.done, self.counters_clear, self.traffic_request,
+            self.load_start, self.state_start, self.tokens_start, self.forget, self.restore, self.done,
+            self.counters_clear,
         )
         m.d.sync += [pulse.eq(0) for pulse in pulses]
         self._stopping = Signal()
+        m.submodules.report = self._report_unit = RunReport()
         with m.FSM() as fsm:
             self._idle(m)
             self._work(m)
@@ -122,7 +124,7 @@ class Session(wiring.Component):
 
     def _refuse(self, m, error):
         m.d.sync += [self._reason.eq(StopReason.FAULT), self._error.eq(error)]
-        m.next = "TRAFFIC"
+        m.next = "REPORT"
 
     def _work(self, m):
         with m.State("DECODE"):
@@ -185,7 +187,7 @@ class Session(wiring.Component):
         with m.State("QUIET"):
             m.d.sync += self._timer.eq(Mux(self.channels_quiet, self._timer - 1, QUIET_CYCLES))
             with m.If(self.channels_quiet & (self._timer == 0)):
-                m.next = "TRAFFIC"
+                m.next = "REPORT"
             self._guard(m)
         self._restore(m)
 
@@ -258,52 +260,24 @@ class Session(wiring.Component):
         with m.State("RECOVER"):        # the reset reaches the channels over registers
             m.d.sync += self._timer.eq(self._timer - 1)
             with m.If(self._timer == 0):
-                m.next = "TRAFFIC"
+                m.next = "REPORT"
 
     def _report(self, m):
-        """Read beats by kind, total cycles, mailbox, done."""
-        kind = Signal(4)
-        self._adding_beats, self._adding_total = Signal(), Signal()
-        with m.State("TRAFFIC"):
-            m.d.sync += [self.traffic_request.eq(1), self.traffic_index.eq(kind)]
-            m.next = "BEATS"
-        with m.State("BEATS"):
-            with m.If(self.traffic_valid & self.counters_idle):
-                m.d.comb += self._adding_beats.eq(1)
-                m.d.sync += kind.eq(kind + 1)
-                with m.If(kind == 15):
-                    m.next = "TOTAL"
-                with m.Else():
-                    m.next = "TRAFFIC"
-        with m.State("TOTAL"):
-            m.d.comb += self._adding_total.eq(1)
-            m.next = "COUNTED"
-        with m.State("COUNTED"):
-            m.next = "COUNTERS"
-        with m.State("COUNTERS"):
-            with m.If(self.counters_idle):
-                m.d.sync += self.mailbox_start.eq(1)
-                m.next = "MAILBOX"
-        with m.State("MAILBOX"):
-            with m.If(self.mailbox_done):
+        """Additions to the counters and the mailbox are the report's."""
+        report = self._report_unit
+        with m.State("REPORT"):
+            m.d.comb += report.start.eq(1)
+            with m.If(report.done):
                 m.d.sync += self.done.eq(1)
                 m.next = "IDLE"
+        m.d.comb += report.cycles.eq(self._cycles)
+        for name, member in report.signature.members.items():
+            if name in self.signature.members and name not in ("start", "done"):
+                ours, theirs = getattr(self, name), getattr(report, name)
+                m.d.comb += ours.eq(theirs) if member.flow is Out else theirs.eq(ours)
 
     def _fields(self, m):
-        """Additions to the counters, and what the mailbox says."""
-        step, cycles, decoding = Signal(2), Signal(32), Signal()
-        with m.If(self.finished):
-            m.d.sync += [step.eq(1), cycles.eq(self.pass_cycles), decoding.eq(self.decoding)]
-        with m.Elif(step != 0):
-            m.d.sync += step.eq(Mux(step == 2, 0, 2))
-        with m.If(step == 1):
-            self._add(m, Counter.PROMPT_CYCLES + decoding, cycles)
-        with m.Elif(step == 2):
-            self._add(m, Counter.PROMPT_PASSES + decoding, 1)
-        with m.If(self._adding_beats):
-            self._add(m, Counter.READ_BEATS + self.traffic_index, self.traffic_value)
-        with m.If(self._adding_total):
-            self._add(m, Counter.TOTAL_CYCLES, self._cycles)
+        """What the mailbox says."""
         m.d.comb += [
             self.fields.run_id.eq(self.args.run_id),
             self.fields.status.eq(Mux(self._error == ErrorCode.NONE, Status.OK, Status.ERROR)),
@@ -313,6 +287,3 @@ class Session(wiring.Component):
             self.fields.pending.eq(self.pending), self.fields.has_pending.eq(self.has_pending),
             self.fields.passes.eq(self.passes),
         ]
-
-    def _add(self, m, index, amount):
-        m.d.comb += [self.add_valid.eq(1), self.add_index.eq(index), self.add_amount.eq(amount)]

@@ -1,6 +1,6 @@
 """The operation table on chip: written by LOAD, read by the dispatcher and by the task runner."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Assert, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -59,7 +59,14 @@ class Barrier(wiring.Component):
         Every channel has at least one pulse that was not consumed. Two cycles behind the last pulse.
     consume : In
         Take one pulse of every channel; `ready` may be looked at again three cycles later.
+
+    Attributes
+    ----------
+    LEAD : int
+        Pulses of a channel that can wait.
     """
+
+    LEAD = 7
 
     def __init__(self, channels: int):
         self._channels = channels
@@ -69,11 +76,13 @@ class Barrier(wiring.Component):
         m = Module()
         arrived = Signal(self._channels)
         for k in range(self._channels):
-            count = Signal(3, name=f"count{k}")
+            count = Signal(range(self.LEAD + 1), name=f"count{k}")
             with m.If(self.pulses[k] & ~self.consume):
                 m.d.sync += count.eq(count + 1)
+                m.d.sync += Assert(count != self.LEAD, f"more than {self.LEAD} operations of a channel wait")
             with m.Elif(self.consume & ~self.pulses[k]):
                 m.d.sync += count.eq(count - 1)
+                m.d.sync += Assert(count != 0, "an operation is taken that a channel has not done")
             m.d.comb += arrived[k].eq(count != 0)
         m.d.sync += self.ready.eq(arrived.all())
         return m

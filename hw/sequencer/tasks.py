@@ -9,11 +9,10 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import Engine
-from ..interface import Counter, Phase
 from ..types import Cast, DrainRequest, Header, OpEntry, Source, Task
 from ..vector.words import Route, WordOp
+from .accounts import PhaseAccounts
 
-SETTLE = 2          # cycles after the end of a task until the nonzero elements of its last broadcast word are counted
 TABLE_CYCLES = 3    # cycles from an index to its entry
 
 
@@ -70,11 +69,10 @@ class TaskRunner(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        self._stream, self._handover, self._counted = Signal(32), Signal(32), Signal(32)
+        m.submodules.accounts = self._accounts = PhaseAccounts(self._engine)
         self._word, self._column, self._offset = Signal(8), Signal(6), Signal(6)
         self._sub, self._part = Signal(8), Signal(5)
         self._ending = Signal()                 # the next entry is taken over
-        self._step = Signal(range(SETTLE + 4))  # additions of the task that has ended still to make
         self._timer = Signal(range(max(TABLE_CYCLES, self._reciprocal_latency) + 1))
         self._flying = Signal(range(-4, 4))     # steps whose last word has been issued and is not `done`
         m.d.sync += [self.op_valid.eq(0), self.request_valid.eq(0), self.embed_start.eq(0), self.finished.eq(0)]
@@ -94,7 +92,8 @@ class TaskRunner(wiring.Component):
         launched = self.op_valid & self.op.last & (self.op.route != Route.RESIDUAL)
         with m.If(self.running):
             m.d.sync += self._flying.eq(self._flying + launched - (self.done & ~self.embed_active))
-        self._count(m, waiting=fsm.ongoing("WAIT"), closing=fsm.ongoing("CLOSE") & (self._step == 0))
+        closing = fsm.ongoing("CLOSE") & ~self._accounts.busy
+        self._count(m, waiting=fsm.ongoing("WAIT") | self.embed_active, closing=closing)
         return m
 
     def _fetch(self, m):
@@ -103,7 +102,7 @@ class TaskRunner(wiring.Component):
             with m.If(self.go):
                 m.next = "FETCH"
         with m.State("FETCH"):          # the entry was asked for when the last task started, so it is mostly there
-            with m.If((self._timer == 0) & (self._step == 0)):
+            with m.If((self._timer == 0) & ~self._accounts.busy):
                 m.d.comb += self._ending.eq(1)
                 m.d.sync += [
                     self.current.eq(self.entry), self._word.eq(0), self._column.eq(0), self._offset.eq(0),
@@ -253,54 +252,18 @@ class TaskRunner(wiring.Component):
 
     def _close(self, m):
         with m.State("CLOSE"):          # the last task's additions come before the session's
-            with m.If(self._step == 0):
+            with m.If(~self._accounts.busy):
                 m.d.sync += self.finished.eq(1)
                 m.next = "IDLE"
 
     def _count(self, m, *, waiting, closing):
-        """A cycle of a pass is counted once: as stream while waiting, else as hand-over; the end of a task closes its account.
-
-        The additions follow beside the next task, whose first broadcast word comes later than they are made.
-        """
-        ending, step, first = self._ending, self._step, Signal()
-        m.d.comb += first.eq(self.current.task == Task.END)     # nothing has run yet
-        stream, handover = Signal(32), Signal(32)               # accounts of the task that has ended
-        phase, statistic, counted = Signal(4), Signal(8), Signal()
-        with m.If(ending & ~first):
-            m.d.sync += [
-                stream.eq(self._stream), handover.eq(self._handover), phase.eq(self.current.phase),
-                statistic.eq(self.current.statistic), counted.eq(self.current.counted), step.eq(SETTLE + 3),
-            ]
-        with m.Elif(step != 0):
-            m.d.sync += step.eq(step - 1)
-        fresh = ending & ~first
-        with m.If(self.running):
-            m.d.sync += [
-                self._stream.eq(Mux(fresh, 0, self._stream) + waiting),
-                self._handover.eq(Mux(fresh, 0, self._handover) + (waiting == 0)),
-                self.pass_cycles.eq(Mux(self.go, 1, self.pass_cycles + 1)),
-            ]
-        with m.If(closing):
-            m.d.sync += [self._stream.eq(0), self._handover.eq(0)]
-        with m.If(step == 1):
-            m.d.sync += self._counted.eq(Mux(self.active_valid, self.active, 0))
-        with m.Elif(self.active_valid):
-            m.d.sync += self._counted.eq(self._counted + self.active)
-        additions = {
-            3: (phase << 1, stream, 1), 2: (phase << 1 | 1, handover, 1),
-            1: (Counter.ACTIVE + statistic, self._counted, counted),
-        }
-        for number, (index, amount, valid) in additions.items():
-            with m.If(step == number):
-                m.d.comb += [self.add_valid.eq(valid), self.add_index.eq(index), self.add_amount.eq(amount)]
-        # The account of the pass's end waits until that of the last task has been added, and the session its pass.
-        late = Signal(range(SETTLE + 6))
-        rest = Signal(32)
-        with m.If(closing):
-            m.d.sync += [late.eq(SETTLE + 5), rest.eq(self._stream + self._handover + 1)]
-        with m.Elif(late != 0):
-            m.d.sync += late.eq(late - 1)
-        with m.If(late == 1):
-            m.d.comb += [
-                self.add_valid.eq(1), self.add_index.eq(2 * Phase.CONTROL + 1), self.add_amount.eq(rest),
-            ]
+        """Every cycle goes to the account of the running task; nothing has run yet while its entry is END."""
+        accounts = self._accounts
+        m.d.comb += [
+            accounts.running.eq(self.running), accounts.go.eq(self.go), accounts.waiting.eq(waiting),
+            accounts.ending.eq(self._ending & (self.current.task != Task.END)), accounts.entry.eq(self.current),
+            accounts.active_valid.eq(self.active_valid), accounts.active.eq(self.active),
+            accounts.closing.eq(closing), self.pass_cycles.eq(accounts.pass_cycles),
+            self.add_valid.eq(accounts.add_valid), self.add_index.eq(accounts.add_index),
+            self.add_amount.eq(accounts.add_amount),
+        ]

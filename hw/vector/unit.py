@@ -16,7 +16,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ..config import Engine
-from ..types import PARAMETER_BITS, Cast, Header, NormParameter, OpEntry, ScaleParameter, StepParameter
+from ..types import PARAMETER_BITS, Cast, Header, OpEntry, ScaleParameter, StepParameter
 from ..types import broadcast_layout, drain_layout
 from .attention import FusionPath
 from .event import Eventise, PopCount, StepThreshold

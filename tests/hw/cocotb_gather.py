@@ -2,6 +2,7 @@
 
 import cocotb
 from bench import Agent, Bench, Sink, Source, parameters, stalls
+from channel_place import Place
 
 from symlight.hw.channel.gather import ROW, Gather
 from symlight.hw.types import ChannelCommand, Item, Work
@@ -9,22 +10,6 @@ from symlight.hw.types import ChannelCommand, Item, Work
 LIMIT = {"timeout_time": 2_000_000, "timeout_unit": "ns"}
 INDEX = 5           # of the channel under test
 PATTERNS = ["never", "random", "bursts", "slow"]
-
-
-class Place(Agent):
-    """Answers `columns` with group and participation, a cycle later."""
-
-    def __init__(self, bench):
-        super().__init__(bench)
-        self.asked = (1, 0)
-
-    def drive(self):
-        columns, log_groups = self.asked
-        group = INDEX // max(columns, 1)
-        self.dut.group.value, self.dut.active.value = group, int(group >> log_groups == 0)
-
-    def sample(self):
-        self.asked = int(self.dut.columns.value), int(self.dut.log_groups.value)
 
 
 class Words(Agent):
@@ -75,7 +60,7 @@ class GatherBench:
     def __init__(self, dut, idle="never", stall="never"):
         self.bench = bench = Bench(dut)
         self.lanes, self.depth = parameters()["lanes"], parameters()["depth"]
-        self.place = Place(bench)
+        self.place = Place(bench, INDEX)
         self.commands = Source(bench, "commands", ChannelCommand, idle=idle)
         self.words = Words(bench, idle, self.room)
         self.items = Sink(bench, "items", Item, stall=stall)

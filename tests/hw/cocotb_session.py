@@ -1,7 +1,7 @@
 """Bench of hw.sequencer.session: what each command makes of its units, refusals, faults, watchdog, counters, mailbox."""
 
 import cocotb
-from bench import Agent, Bench, stalls
+from bench import Agent, Bench, parameters, stalls
 from sequencer_bench import ENGINE, LIMIT, Ports, Strobes, Watch
 
 from symlight.hw.interface import Command, Counter, ErrorCode, Flag, Io, Status, StopReason, Traffic
@@ -10,6 +10,7 @@ from symlight.hw.sequencer.state import StateAction
 from symlight.hw.types import Work
 
 KINDS = 16
+ROUND_TRIP = parameters().get("round_trip", 8)      # cycles of a drain, at least
 STARTS = ("load_start", "state_start", "tokens_start", "forget", "restore", "mailbox_start", "counters_clear")
 ENDS = ("load_done", "state_done", "tokens_done", "mailbox_done", "traffic_valid", "finished", "beat_valid")
 
@@ -88,7 +89,7 @@ class Units(Agent):
             self.fields = get("fields")
         if get("traffic_request"):
             self.kind = get("traffic_index")
-            self.after("traffic_valid", self.bench.rng.randrange(8, 16))     # the drain's round trip is no shorter
+            self.after("traffic_valid", self.bench.rng.randrange(ROUND_TRIP, ROUND_TRIP + 8))
         if get("add_valid"):
             self.busy = 5
             index = get("add_index")

@@ -1,7 +1,7 @@
 """Bench of hw.sequencer.store: the operation table and the barrier."""
 
 import cocotb
-from bench import Agent, Bench
+from bench import Agent, Bench, parameters
 from sequencer_bench import ENGINE, IDLE, LIMIT, Ports, Strobes, plain, tiny
 
 from symlight.hw.sequencer.store import Barrier, OperationTable
@@ -74,7 +74,7 @@ async def table(dut, idle):
 class Channels(Agent):
     """Channels that run ahead of each other, and a sequencer that consumes; mirrors `ready` exactly."""
 
-    LEAD = 7        # pulses that a channel's count holds
+    LEAD = Barrier.LEAD + parameters().get("lead", 0)   # how far a channel runs ahead
 
     def __init__(self, bench, ports, rounds, hurry):
         super().__init__(bench)
@@ -131,7 +131,7 @@ async def one_slow_channel(dut):
     for slow in range(CHANNELS):
         await bench.reset()
         ports.set(consume=0, pulses=((1 << CHANNELS) - 1) & ~(1 << slow))
-        await bench.step(7)
+        await bench.step(Barrier.LEAD)
         ports.set(pulses=0)
         await bench.step(5)
         assert ports.get("ready") == 0

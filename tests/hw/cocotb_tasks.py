@@ -89,6 +89,7 @@ class Unit(Agent):
         self.ports, self.wait, self.log, self.events = ports, stalls(bench.rng, wait), [], {}
         self.ready, self.pause, self.statistics, self.active, self.adds = {"op": 0, "attention": 0}, {}, None, {}, {}
         self.finished = None
+        self.embedding = 0      # cycles in which an embedding row is waited for
 
     def __str__(self):
         return f"log ends with {self.log[-1:]}"
@@ -152,6 +153,7 @@ class Unit(Agent):
             cycles += rng.randrange(2, 20)
             self.counted(cycles + 3)
         self.at(cycles + 1, "done")
+        self.embedding = cycles + 2     # both ends
 
     def word(self, op, request):
         self.count += 1
@@ -225,10 +227,12 @@ async def passes(dut, wait):
         assert cycles == end - start, f"{cycles} cycles counted, {end - start} passed"
         phases = [unit.adds.get(i, 0) for i in range(2 * len(Phase))]
         assert sum(phases) == cycles, f"phases {phases} are {sum(phases)} of {cycles} cycles"
+        assert phases[2 * Phase.EMBED] == unit.embedding
         waits = {}
         for entry in tasks:
             assert phases[2 * entry["phase"] + 1] > 0
-            waits[entry["phase"]] = waits.get(entry["phase"], 0) + (entry["task"] != Task.EMBED.value)
+            if entry["task"] != Task.EMBED.value:
+                waits[entry["phase"]] = waits.get(entry["phase"], 0) + 1
         if wait == "never":     # nothing to wait for: a cycle a wait, but what the pause behind a pulse hides
             assert all(waits[p] <= phases[2 * p] <= 6 * waits[p] for p in waits), phases
         active = {i - Counter.ACTIVE: n for i, n in unit.adds.items() if i >= Counter.ACTIVE}

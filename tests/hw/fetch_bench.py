@@ -1,6 +1,7 @@
 """Agents and expectations of the bench of hw.channel.fetch."""
 
 from bench import Agent, Bench, Sink, Source
+from channel_place import Place
 from memory_bench import ReadMemory, beat_at
 
 from symlight.hw.channel.burst import RUN
@@ -14,22 +15,6 @@ ENGINE = Engine(channels=8, lanes=16, read_beats=128, kv_inflight=24)     # a re
 POINTER, IO_POINTER = 0x7_FFFF_E000, 0x1_2340_5000      # sums carry far
 INDEX = 5
 PATTERNS = ["never", "random", "bursts", "slow"]
-
-
-class Place(Agent):
-    """Group and participation a cycle behind `columns`."""
-
-    def __init__(self, bench):
-        super().__init__(bench)
-        self.asked = (1, 0)
-
-    def drive(self):
-        columns, log_groups = self.asked
-        group = INDEX // max(columns, 1)
-        self.dut.group.value, self.dut.active.value = group, int(group >> log_groups == 0)
-
-    def sample(self):
-        self.asked = int(self.dut.columns.value), int(self.dut.log_groups.value)
 
 
 class Kv(Agent):
@@ -79,7 +64,7 @@ class FetchBench:
         bench = self.bench
         dut.pointer.value, dut.io_pointer.value, dut.index.value = POINTER, IO_POINTER, INDEX
         dut.abort.value = dut.clear.value = dut.count_index.value = 0
-        self.place = Place(bench)
+        self.place = Place(bench, INDEX)
         self.commands = Source(bench, "commands", ChannelCommand, idle=idle)
         self.rows = Source(bench, "rows", ROW, idle=idle)
         self.kv_side = Kv(bench, idle, self.commands)

@@ -1,7 +1,7 @@
 """hw.sequencer.session."""
 
 import pytest
-from bench import run_bench
+from bench import BenchError, run_bench
 from sequencer_bench import sequencer
 
 pytestmark = pytest.mark.timeout(120)
@@ -9,3 +9,8 @@ pytestmark = pytest.mark.timeout(120)
 
 def test_session():
     assert run_bench(sequencer(), "cocotb_session") == 19
+
+
+def test_a_count_that_comes_too_early_is_noticed():
+    with pytest.raises(BenchError, match="finds the counters busy"):
+        run_bench(sequencer(), "cocotb_session", "commands", parameters={"round_trip": 1})

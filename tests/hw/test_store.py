@@ -1,7 +1,7 @@
 """hw.sequencer.store."""
 
 import pytest
-from bench import run_bench
+from bench import BenchError, run_bench
 from sequencer_bench import sequencer
 
 pytestmark = pytest.mark.timeout(120)
@@ -9,3 +9,8 @@ pytestmark = pytest.mark.timeout(120)
 
 def test_store():
     assert run_bench(sequencer(), "cocotb_store") == 8
+
+
+def test_a_channel_too_far_ahead_is_noticed():
+    with pytest.raises(BenchError, match="more than 7 operations of a channel wait"):
+        run_bench(sequencer(), "cocotb_store", "barrier", parameters={"lead": 1})

@@ -18,11 +18,12 @@ demo: $(STAMP)   ## generate, verilate, decode a prompt with the shipped checkpo
 	$(BIN)/symlight generate --model demo --device sim --card sim4 --build partial-kv \
 		--prompt "In the beginning" --max-new-tokens 48 --verify --stats
 
+# As many tests at a time as there are processors.
 test: $(STAMP)   ## the whole suite but the tests marked slow
-	$(BIN)/python -m pytest -m "not slow and not needs_card"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not needs_card"
 
 slow: $(STAMP)   ## the full product of cases
-	$(BIN)/python -m pytest -m "slow and not needs_card"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "slow and not needs_card"
 
 bench: $(STAMP)  ## the standard benchmark table at full size (hours; goes on where it was): benchmarks/, plot, README
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[plots]'

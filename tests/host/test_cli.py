@@ -6,14 +6,10 @@ import sys
 
 import pytest
 
-from symlight.host import device
-from symlight.host.kernels import KernelInfo
 from symlight.host.reference import ReferenceMachine
 from symlight.host.report import tokens_per_second
-from symlight.hw.config import CARDS
 from symlight.hw.interface import ErrorCode, Phase, Traffic
 from symlight.model.package import PackageMeta, save_package
-from symlight.sim import build
 
 KEYS = {
     "prompt_tokens",

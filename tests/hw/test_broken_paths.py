@@ -6,7 +6,7 @@ import pytest
 from bench import BenchError, run_bench
 from broken_paths import broken_paths, broken_unit
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.filterwarnings("ignore:.*created but never used")]
+pytestmark = pytest.mark.filterwarnings("ignore:.*created but never used")
 
 
 @pytest.mark.parametrize("design, module, name, reason", [

@@ -4,8 +4,6 @@ import pytest
 from bench import BenchError, run_bench
 from broken_sequencer import broken
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.mark.parametrize("module, name, reason", [
     ("cocotb_argmax", "best_row.*never.*ties", "best is [0-9]+, expected"),

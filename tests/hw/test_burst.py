@@ -7,8 +7,6 @@ from symlight.hw.channel import burst
 from symlight.hw.channel.burst import BurstMerger
 from symlight.hw.config import Engine
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.mark.parametrize("lanes, seed", [(16, 1), (64, 2)])
 def test_burst_merger(lanes, seed):

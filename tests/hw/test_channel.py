@@ -8,7 +8,6 @@ from bench import BenchError, ports_only, run_bench, to_verilog
 from symlight.hw.channel.channel import Channel
 from symlight.hw.config import card
 
-pytestmark = pytest.mark.timeout(180)
 
 SMALL = {
     "lanes": 16, "read_beats": 128, "item_depth": 16, "kv_beats": 256, "query_words": 8, "heads": 4, "vector_words": 16,

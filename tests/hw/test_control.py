@@ -9,7 +9,6 @@ from symlight.hw.config import card
 from symlight.hw.control import GIE, ISR, Control
 from symlight.hw.interface import arguments
 
-pytestmark = pytest.mark.timeout(120)
 TESTS = 11
 
 

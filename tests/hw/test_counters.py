@@ -9,8 +9,6 @@ from bench import BenchError, run_bench
 from symlight.hw.counters import ADD, Counters
 from symlight.hw.interface import COUNTERS
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_counters(seed):

@@ -7,8 +7,6 @@ from vector_bench import SideBySide
 
 from symlight.hw.vector.decay import DecayUpdate, ResidualSum
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_decay(seed):

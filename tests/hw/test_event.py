@@ -7,8 +7,6 @@ from vector_bench import SideBySide
 
 from symlight.hw.vector.event import Eventise, PopCount, ScalarEvent, StepThreshold
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def test_event():
     design = SideBySide(

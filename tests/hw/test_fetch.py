@@ -7,8 +7,6 @@ from fetch_bench import ENGINE
 from symlight.hw.channel import fetch
 from symlight.hw.channel.fetch import Fetch
 
-pytestmark = pytest.mark.timeout(180)
-
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_fetch(seed):

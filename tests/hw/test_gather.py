@@ -8,7 +8,6 @@ from bench import BenchError, run_bench
 from symlight.hw.channel.gather import Gather
 from symlight.hw.config import Engine
 
-pytestmark = pytest.mark.timeout(180)
 DEPTH = 8
 
 

@@ -8,7 +8,6 @@ from bench import BenchError, run_bench
 from symlight.hw.channel.lanes import LaneGroup
 from symlight.hw.config import card
 
-pytestmark = pytest.mark.timeout(120)
 
 SMALL = {"lanes": 16, "accumulators": 16}
 

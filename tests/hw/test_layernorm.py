@@ -1,12 +1,9 @@
 """hw.vector.layernorm."""
 
-import pytest
 from bench import run_bench
 from vector_bench import SideBySide
 
 from symlight.hw.vector.layernorm import LayerNormNormalise, LayerNormStatistics
-
-pytestmark = pytest.mark.timeout(120)
 
 
 def test_layernorm():

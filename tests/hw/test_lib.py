@@ -10,8 +10,6 @@ from bench import BenchError, run_bench
 
 from symlight.hw.lib import Queue, StreamChecker
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.mark.parametrize("depth, deep", [(2, False), (16, True)])
 def test_queue(depth, deep):

@@ -1,12 +1,9 @@
 """hw.vector.lif."""
 
-import pytest
 from bench import run_bench
 from vector_bench import SideBySide
 
 from symlight.hw.vector.lif import Lif
-
-pytestmark = pytest.mark.timeout(120)
 
 
 def test_lif():

@@ -7,7 +7,6 @@ from symlight.hw.channel import loader
 from symlight.hw.channel.loader import Loader
 from symlight.hw.config import Engine
 
-pytestmark = pytest.mark.timeout(120)
 ENGINE = Engine(channels=8, lanes=16, kv_beats=2048)
 
 

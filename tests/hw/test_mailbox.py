@@ -15,7 +15,6 @@ from symlight.hw.interface import COUNTERS, MAILBOX, Io
 from symlight.hw.mailbox import Mailbox, TokenWriter, io_write_layout, mailbox_fields
 from symlight.hw.types import BEAT_ADDRESS
 
-pytestmark = pytest.mark.timeout(120)
 BUILD_ID = 0xFEDCBA9876543210_0F1E2D3C4B5A6978
 TESTS = 24
 

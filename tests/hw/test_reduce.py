@@ -1,12 +1,10 @@
 """hw.vector.reduce."""
 
-import pytest
 from bench import run_bench
 from vector_bench import SideBySide
 
 from symlight.hw.vector.reduce import DrainReduce
 
-pytestmark = pytest.mark.timeout(120)
 LATENCY = {1: 1, 2: 1, 4: 1, 6: 2, 28: 3}
 
 

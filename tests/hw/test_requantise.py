@@ -6,8 +6,6 @@ from vector_bench import SideBySide
 
 from symlight.hw.vector.requantise import Requantise
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_requantise(seed):

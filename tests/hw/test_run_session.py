@@ -4,8 +4,6 @@ import pytest
 from bench import BenchError, run_bench
 from sequencer_bench import sequencer
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def test_session():
     assert run_bench(sequencer(), "cocotb_session") == 19

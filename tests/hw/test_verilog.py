@@ -12,8 +12,6 @@ from symlight.hw.vector.decay import DecayUpdate, ResidualSum
 from symlight.hw.vector.gelu import Gelu
 from symlight.hw.verilog import registers_in_place
 
-pytestmark = pytest.mark.timeout(120)
-
 
 class _Mixed(wiring.Component):
     """Registers of every form: kept, with a default, in slices, read as next value too."""

@@ -6,7 +6,6 @@ from bench import BenchError, run_bench
 from symlight.hw.channel.writer import Writer
 from symlight.hw.config import Engine
 
-pytestmark = pytest.mark.timeout(120)
 ENGINE = Engine(channels=2, lanes=16)
 
 

@@ -1,8 +1,11 @@
 """Kernels and models for the tests of the whole accelerator on the simulated card."""
 
+import functools
+import os
+
 import pytest
 from kernel_bench import Bench
-from kernel_list import NAMES, Kernels
+from kernel_list import NAMES, obtain
 
 from symlight.host.models import find_package
 from symlight.model.config import preset
@@ -33,21 +36,26 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def kernels(request):
-    """kernels(name) -> KernelInfo; all that the selected tests need are being built from the first call
-    on."""
-    names = dict.fromkeys(name for item in request.session.items for name in wanted(item))
-    assert set(names) <= set(NAMES), f"unknown kernels: {set(names) - set(NAMES)}"
+    """kernels(name) -> KernelInfo; built when it is first asked for, with the processors that other workers leave."""
     reporter = request.config.pluginmanager.get_plugin("terminalreporter")
     capture = request.config.pluginmanager.get_plugin("capturemanager")
+    workers = getattr(request.config, "workerinput", {}).get("workercount", 1)
+    jobs = max(1, (os.cpu_count() or 1) // workers)
 
-    def say(text: str) -> None:
-        if reporter is not None:
-            with capture.global_and_fixture_disabled():
-                reporter.write_line(text)
+    @functools.cache
+    def get(name: str):
+        assert name in NAMES, f"unknown kernel: {name}"
+        stages = set()
 
-    builder = Kernels(list(names), say)
-    yield builder
-    builder.close()
+        def say(stage: str, done: int, total: int) -> None:
+            if stage not in stages and reporter is not None:
+                stages.add(stage)
+                with capture.global_and_fixture_disabled():
+                    reporter.write_line(f"kernel {name}: {stage} ...")
+
+        return obtain(name, jobs, say)
+
+    return get
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ import random
 import signal
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # one vector at a time: threads only wait for each other
-# A shell that starts the suite in the background has it ignore Ctrl-C, and with it every process that tests start.
+# A shell that starts the suite in the background has it ignore Ctrl-C, and with it every process that tests
+# start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import pytest  # noqa: E402

@@ -1,4 +1,5 @@
-"""Rigs of the contract: simulated cards behind the bindings of several XRT releases, and with --xclbin a real card."""
+"""Rigs of the contract: simulated cards behind the bindings of several XRT releases, and with --xclbin a real
+card."""
 
 import sys
 import warnings
@@ -13,7 +14,8 @@ from releases import binding
 
 from symlight.sim import card as cards
 
-# Releases whose binding differs in what the driver uses: hw_context (2.16), its access modes and new deprecations (2.23).
+# Releases whose binding differs in what the driver uses: hw_context (2.16), its access modes and new
+# deprecations (2.23).
 RELEASES = ((2, 13), (2, 16), rigs.NEWEST)
 
 
@@ -23,7 +25,10 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path.parent == here and item.path.name != "test_typings.py")
 
 
-@pytest.fixture(params=[*RELEASES, rigs.CARD], ids=lambda value: value if isinstance(value, str) else "{}.{}".format(*value))
+@pytest.fixture(
+    params=[*RELEASES, rigs.CARD],
+    ids=lambda value: value if isinstance(value, str) else "{}.{}".format(*value)
+)
 def rig(request):
     """A rig; the driver must do without everything that its release deprecates."""
     if request.param == "card":

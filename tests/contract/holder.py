@@ -14,7 +14,9 @@ def hold(device: str, xclbin: str, cache: str, simulated: bool) -> None:
     if simulated:
         sys.modules["pyxrt"] = rigs.simulated(binding(rigs.NEWEST)).api
     try:
-        with OpenedDevice(DeviceOptions(device=device, xclbin=Path(xclbin), cache=Path(cache)), rigs.small_model()):
+        with OpenedDevice(
+            DeviceOptions(device=device, xclbin=Path(xclbin), cache=Path(cache)), rigs.small_model()
+        ):
             print("open", flush=True)
             sys.stdin.readline()
     except UserError as error:

@@ -1,8 +1,10 @@
-"""The simulated card behind the binding of one XRT release: the names and forms of call that it had, and no others.
+"""The simulated card behind the binding of one XRT release: the names and forms of call that it had, and no
+others.
 
     api = binding((2, 16))      # as if it were `import pyxrt` of that release
 
-What a release lacks is an AttributeError or a TypeError, and what it deprecates warns, as typings/pyxrt.pyi says.
+What a release lacks is an AttributeError or a TypeError, and what it deprecates warns, as typings/pyxrt.pyi
+says.
 """
 
 import functools
@@ -33,7 +35,9 @@ def _is(value: object, annotation: str, owner: str) -> bool:
     if " | " in annotation:
         return any(_is(value, part, owner) for part in annotation.split(" | "))
     if annotation == "int":
-        return not isinstance(value, (bool, float)) and hasattr(value, "__index__") and not isinstance(value, pyxrt_sim.bo.flags)
+        return not isinstance(value, (bool, float)) and hasattr(value, "__index__") and not isinstance(
+            value, pyxrt_sim.bo.flags
+        )
     if annotation == "str":
         return isinstance(value, str)
     if annotation == "Buffer":
@@ -89,5 +93,7 @@ def binding(when: Release) -> SimpleNamespace:
         entry, real = STUB[name], getattr(pyxrt_sim, name)
         if not present(entry, when):
             continue
-        names[name] = _class(name, entry, when) if entry.kind == "class" and "_Enum" not in entry.bases else real
+        names[name] = (
+            _class(name, entry, when) if entry.kind == "class" and "_Enum" not in entry.bases else real
+        )
     return SimpleNamespace(**names, release=when)

@@ -1,6 +1,8 @@
-"""What the contract runs on: the simulated card behind the binding of some release, or a real card. The tests see no difference.
+"""What the contract runs on: the simulated card behind the binding of some release, or a real card. The tests
+see no difference.
 
-Both have the kernel of the project with a small model. A slow run is one that the kernel's own watchdog ends: nothing else can end it.
+Both have the kernel of the project with a small model. A slow run is one that the kernel's own watchdog ends:
+nothing else can end it.
 """
 
 import sys
@@ -26,7 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "kernel"))
 from kernel_list import MODELS, OPTIMISE, obtain
 
 NEWEST = (2, 25)
-CARD = pytest.param("card", marks=pytest.mark.needs_card)       # in place of a release: the card of the command line
+# in place of a release: the card of the command line
+CARD = pytest.param("card", marks=pytest.mark.needs_card)
 NOTHING = {"n_prompt": 0, "n_new": 0, "eos": 0, "flags": 0, "watchdog": 0}
 
 
@@ -79,13 +82,16 @@ class Rig:
 
     def machine(self, api=None, **options) -> Accelerator:
         """The driver with the model loaded."""
-        settings = {"build_id": self.kernel.build_id, "name": self.name, "cycles_per_second": self.cycles_per_second}
+        settings = {
+            "build_id": self.kernel.build_id, "name": self.name, "cycles_per_second": self.cycles_per_second
+        }
         return Accelerator(self.card(api), self.layout, self.model, **settings | options)
 
     def slow(self, run_id: int) -> dict[str, int]:
         """Scalars of a slow run."""
         return NOTHING | {
-            "command": Command.GENERATE, "run_id": run_id, "n_prompt": 1, "n_new": 60_000, "watchdog": self.slow_cycles,
+            "command": Command.GENERATE, "run_id": run_id, "n_prompt": 1, "n_new": 60_000,
+            "watchdog": self.slow_cycles,
         }
 
     def quick(self, run_id: int) -> dict[str, int]:
@@ -123,7 +129,9 @@ def real(device: str, xclbin: Path) -> Rig:
 
 def altered(api, **classes) -> SimpleNamespace:
     """`api` with some of its names exchanged."""
-    return SimpleNamespace(**{name: getattr(api, name) for name in dir(api) if not name.startswith("__")} | classes)
+    return SimpleNamespace(
+        **{name: getattr(api, name) for name in dir(api) if not name.startswith("__")} | classes
+    )
 
 
 def hasty(api, when: Callable[[], bool] = lambda: True):

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 STUB = Path(__file__).resolve().parents[2] / "typings" / "pyxrt.pyi"
-SINCE = re.compile(r"#\s*(\d+\.\d+)(?: to (\d+\.\d+))?(?:[^#;,]*, and (\d+\.\d+))?(?:, warns from (\d+\.\d+))?")
+SINCE = re.compile(
+    r"#\s*(\d+\.\d+)(?: to (\d+\.\d+))?(?:[^#;,]*, and (\d+\.\d+))?(?:, warns from (\d+\.\d+))?"
+)
 FIRST = (2, 8)      # the first release that had this binding
 Release = tuple[int, int]
 
@@ -19,7 +21,8 @@ def release(text: str) -> Release:
 
 @dataclass(frozen=True)
 class Span:
-    """Releases that have something: since .. until (None: the newest), and again from `again`; `warns`: deprecated from there on."""
+    """Releases that have something: since .. until (None: the newest), and again from `again`; `warns`:
+    deprecated from there on."""
 
     since: Release
     until: Release | None = None
@@ -67,7 +70,8 @@ def _span(node: ast.stmt, lines: list[str], around: Span) -> Span:
 def _form(node: ast.FunctionDef, span: Span, method: bool) -> Form:
     arguments = node.args.args[method:]
     return Form(
-        span, tuple(ast.unparse(a.annotation) for a in arguments), len(node.args.defaults), node.args.vararg is not None
+        span, tuple(ast.unparse(a.annotation) for a in arguments), len(node.args.defaults),
+        node.args.vararg is not None
     )
 
 
@@ -83,7 +87,9 @@ def _read(body: list[ast.stmt], lines: list[str], around: Span, inside: bool) ->
         elif isinstance(node, ast.ClassDef):
             span = _span(node, lines, around)
             members = _read(node.body, lines, span, True)
-            names[node.name] = Name(span, "class", members=members, bases=tuple(ast.unparse(b) for b in node.bases))
+            names[node.name] = Name(
+                span, "class", members=members, bases=tuple(ast.unparse(b) for b in node.bases)
+            )
     return names
 
 

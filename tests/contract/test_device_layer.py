@@ -1,4 +1,5 @@
-"""The driver's device layer: buffers, transfers, scalars, runs. On simulated cards of several XRT releases, and on a real card."""
+"""The driver's device layer: buffers, transfers, scalars, runs. On simulated cards of several XRT releases,
+and on a real card."""
 
 import sys
 import time
@@ -45,7 +46,8 @@ def mailbox(card: Card, *fields: str) -> list[int]:
 
 @pytest.mark.parametrize("release", SUPPORTED, ids=lambda value: "{}.{}".format(*value))
 def test_every_release_opens_the_kernel_for_itself(release):
-    """By hw_context where the release can make an exclusive one, else by a kernel that is; nothing that is deprecated."""
+    """By hw_context where the release can make an exclusive one, else by a kernel that is; nothing that is
+    deprecated."""
     api = binding(release)
     made = []
 
@@ -109,7 +111,9 @@ def test_every_buffer_is_on_the_bank_that_its_argument_reaches(rig, card):
     """By group_id: a buffer elsewhere is copied silently on a card (and refused by the simulated one)."""
     for argument in rig.arguments:
         if argument.port:
-            assert card._buffers[argument.name].address() // BANK_BYTES == int(argument.port[-2:]), argument.name
+            assert card._buffers[argument.name].address() // BANK_BYTES == int(argument.port[-2:]), (
+                argument.name
+            )
 
 
 def test_a_buffer_larger_than_a_bank_is_refused(rig):
@@ -176,7 +180,8 @@ def test_both_forms_of_sync(rig, card):
 
 
 def test_scalars_beyond_31_bits_are_refused(rig, card):
-    """The binding casts to a signed int, or leaves the argument unset; so nothing is set and nothing starts."""
+    """The binding casts to a signed int, or leaves the argument unset; so nothing is set and nothing
+    starts."""
     for argument in rig.arguments:
         for value in (LIMIT, 1 << 32, -1):
             if not argument.port:

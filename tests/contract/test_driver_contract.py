@@ -1,4 +1,5 @@
-"""The driver over a device that is slow, late, stale, interrupted or in use. On simulated cards and on a real card."""
+"""The driver over a device that is slow, late, stale, interrupted or in use. On simulated cards and on a real
+card."""
 
 import signal
 import subprocess
@@ -59,7 +60,8 @@ def test_tokens_equal_the_reference(machine, expected):
 
 
 def test_a_late_run_of_a_driver_that_gave_up(rig, machine, expected):
-    """The next driver gets its own results or, from a card that reports the late run's end as its own, a refusal."""
+    """The next driver gets its own results or, from a card that reports the late run's end as its own, a
+    refusal."""
     first = machine()
     first._time_limit = 0.01
     with pytest.raises(UserError, match="did not end within 0.01 s, and a started kernel cannot be stopped"):
@@ -97,7 +99,9 @@ def test_the_mailbox_of_an_earlier_run_is_refused(rig, machine):
 
     device._card.write = keep
     early.append(True)
-    with pytest.raises(UserError, match=f"mailbox holds 0x534c5632 of run {device._run_id}: the results are stale"):
+    with pytest.raises(
+        UserError, match=f"mailbox holds 0x534c5632 of run {device._run_id}: the results are stale"
+    ):
         device.reset()
 
 
@@ -203,10 +207,12 @@ class Other:
 
     def __init__(self, rig, cache: Path):
         text = OPENS.format(
-            here=str(HERE), kernel=str(HERE.parent / "kernel"), device=device_name(rig), xclbin=rig.xclbin, cache=str(cache),
-            simulated=rig.name == "sim",
+            here=str(HERE), kernel=str(HERE.parent / "kernel"), device=device_name(rig), xclbin=rig.xclbin,
+            cache=str(cache), simulated=rig.name == "sim",
         )
-        self.process = subprocess.Popen([sys.executable, "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self.say = self.process.stdout.readline().strip()
 
     def kill(self) -> None:
@@ -224,12 +230,15 @@ def device_name(rig) -> str:
 
 def open_here(rig, cache: Path, monkeypatch) -> OpenedDevice:
     monkeypatch.setitem(sys.modules, "pyxrt", rig.api)
-    return OpenedDevice(DeviceOptions(device=device_name(rig), xclbin=Path(rig.xclbin), cache=cache), rig.model)
+    return OpenedDevice(
+        DeviceOptions(device=device_name(rig), xclbin=Path(rig.xclbin), cache=cache), rig.model
+    )
 
 
 @one_release
 def test_two_processes(rig, tmp_path, monkeypatch, expected):
-    """Whoever comes second is refused in one sentence, before the card is touched; afterwards it can have it."""
+    """Whoever comes second is refused in one sentence, before the card is touched; afterwards it can have
+    it."""
     with open_here(rig, tmp_path, monkeypatch) as machine:
         machine.run(PROMPT, 2, None)
         other = Other(rig, tmp_path)

@@ -11,8 +11,10 @@ from symlight.sim import pyxrt_sim
 STUB = read_stub()
 # Of no use on this card, or not possible with the binding either (see the stub).
 NOT_SIMULATED = {
-    "xclbin.get_axlf", "run.add_callback", "run.get_ctrl_scratchpad_bo", "hw_context.add_config", "log_message", "xrt_msg_level",
-    "xclbinip_vector", "xclbinkernel_vector", "xclbinmem_vector", "xclbin.xclbinip", "elf", "program", "module", "runlist", "ext",
+    "xclbin.get_axlf", "run.add_callback", "run.get_ctrl_scratchpad_bo", "hw_context.add_config",
+    "log_message", "xrt_msg_level",
+    "xclbinip_vector", "xclbinkernel_vector", "xclbinmem_vector", "xclbin.xclbinip", "elf", "program",
+    "module", "runlist", "ext",
     *("emergency", "alert", "critical", "error", "warning", "notice", "info", "debug"),
 }
 FOREIGN = ("elf", "dict", "timedelta")      # forms of call with such arguments are not simulated
@@ -27,7 +29,9 @@ def members(name: str, entry: Name):
             yield f"{name}.{inner}", nested, getattr(getattr(pyxrt_sim, name), inner)
 
 
-CLASSES = [found for name, entry in OFFERED.items() if entry.kind == "class" for found in members(name, entry)]
+CLASSES = [
+    found for name, entry in OFFERED.items() if entry.kind == "class" for found in members(name, entry)
+]
 
 
 def test_every_name_of_the_stub_is_simulated_or_listed():
@@ -52,8 +56,12 @@ def _forms(entry: Name) -> list[Form]:
 
 CALLS = [
     (f"{name}.{member}", what, getattr(found, member))
-    for name, entry, found in CLASSES for member, what in entry.members.items()
-    if what.kind == "function" and entry.bases != ("_Enum",) and f"{name}.{member}" not in NOT_SIMULATED and present(what, NEWEST)
+    for name, entry, found in CLASSES
+    for member, what in entry.members.items()
+    if what.kind == "function"
+    and entry.bases != ("_Enum",)
+    and f"{name}.{member}" not in NOT_SIMULATED
+    and present(what, NEWEST)
 ] + [(name, entry, getattr(pyxrt_sim, name)) for name, entry in OFFERED.items() if entry.kind == "function"]
 
 
@@ -69,12 +77,16 @@ def test_forms_of_call_are_the_same(name, entry, function):
         assert set(function.counts) == counts
         return
     parameters = list(inspect.signature(function).parameters.values())["." in name :]
-    assert all(p.kind is p.POSITIONAL_ONLY and p.default is p.empty for p in parameters), "an argument can be named or left out"
+    assert all(p.kind is p.POSITIONAL_ONLY and p.default is p.empty for p in parameters), (
+        "an argument can be named or left out"
+    )
     assert {len(parameters)} == counts
 
 
 def test_other_forms_of_call_are_refused():
-    for call in (lambda: pyxrt_sim.device(0, 1), lambda: pyxrt_sim.device(index=0), lambda: pyxrt_sim.xclbin("a", "b")):
+    for call in (
+        lambda: pyxrt_sim.device(0, 1), lambda: pyxrt_sim.device(index=0), lambda: pyxrt_sim.xclbin("a", "b")
+    ):
         with pytest.raises(TypeError):
             call()
 
@@ -82,7 +94,8 @@ def test_other_forms_of_call_are_refused():
 def test_empty_handles_are_of_no_use():
     for call in (
         lambda: pyxrt_sim.device().get_xclbin_uuid(), lambda: pyxrt_sim.xclbin().get_uuid(),
-        lambda: pyxrt_sim.hw_context().get_mode(), lambda: pyxrt_sim.run().start(), lambda: pyxrt_sim.run().set_arg(0, 1),
+        lambda: pyxrt_sim.hw_context().get_mode(), lambda: pyxrt_sim.run().start(),
+        lambda: pyxrt_sim.run().set_arg(0, 1),
     ):
         with pytest.raises(RuntimeError, match="empty handle"):
             call()
@@ -101,8 +114,12 @@ def test_releases_are_what_the_tags_say():
     assert first("xrt_info_device.vmr") == {(2, 13)} and first("xrt_info_device.electrical") == {(2, 12)}
     assert first("bo.sync") == {FIRST, (2, 16)} and first("hw_context.access_mode") == {(2, 23)}
     assert first("run.wait2") == {(2, 20)} and first("kernel.group_id") == {FIRST}
-    assert not present(STUB["kernel"].members["read_register"], (2, 12)) and present(STUB["kernel"].members["read_register"], (2, 11))
-    assert present(STUB["graph"], (2, 13)) and not present(STUB["graph"], (2, 16)) and present(STUB["graph"], (2, 26))
+    assert not present(STUB["kernel"].members["read_register"], (2, 12)) and present(
+        STUB["kernel"].members["read_register"], (2, 11)
+    )
+    assert present(STUB["graph"], (2, 13)) and not present(STUB["graph"], (2, 16)) and present(
+        STUB["graph"], (2, 26)
+    )
     load = STUB["device"].members["load_xclbin"]
     assert all(form.span.warned((2, 23)) and not form.span.warned((2, 21)) for form in load.forms)
     assert (2, 15) in STUB["xclbin"].members["get_ips"].forms[0].span

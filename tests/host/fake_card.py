@@ -65,7 +65,7 @@ class FakeCard:
         self.opened = 0
         self.waits = 0
 
-    # ---- the kernel ------------------------------------------------------------------------------------------------
+    # ---- the kernel ----------------------------------------------------------------------------------------
 
     def start(self, values: dict) -> None:
         if self.running:
@@ -186,7 +186,7 @@ class FakeCard:
         self.buffers["io"][:64] = words.view(BYTE)
         self.buffers["io"][64 : 64 + counters.nbytes] = counters.view(BYTE)
 
-    # ---- session state in memory: written with loops, so that the driver's array work is checked against something else --
+    # ---- session state in memory, written with loops: the driver's array work is checked against them
 
     def _head_place(self, element: int) -> int:
         head, rest = divmod(element, self.model.shape.head_width)

@@ -1,7 +1,7 @@
 """pyxrt's names over a `fake_card.FakeCard`.
 
-Everything the driver gives or gets goes through byte arrays: one copy on the host, one on the card, equal only after
-`sync`. What XRT would answer with silence or a hang is an assertion here.
+Everything the driver gives or gets goes through byte arrays: one copy on the host, one on the card, equal
+only after `sync`. What XRT would answer with silence or a hang is an assertion here.
 """
 
 import enum

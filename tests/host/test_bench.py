@@ -51,7 +51,9 @@ def test_kinds_of_passes_are_kept_apart():
 
 
 def test_a_clock_that_was_not_run_has_no_rate():
-    assert bench_json([measurement()], TINY, ABOUT)["passes_per_second"] == {"175": round(175e6 / 1100, 1), "300": None}
+    assert bench_json([measurement()], TINY, ABOUT)["passes_per_second"] == {
+        "175": round(175e6 / 1100, 1), "300": None
+    }
     both = bench_json([measurement(), measurement(300)], TINY, ABOUT)
     assert both["passes_per_second"]["300"] == round(300e6 / 1100, 1)
     assert both["other_clocks"]["300"]["clock_mhz"] == 300
@@ -73,7 +75,8 @@ def test_a_difference_is_not_bit_exact():
 
 @pytest.mark.parametrize("shape, card", [("odd", "sim4"), ("wide", "sim6"), ("tiny", "sim2")])
 def test_useful_shares_are_the_image_without_its_zeros(shape, card):
-    """With weights that are never zero, the share of nonzero bytes in a matrix's region is the share without padding."""
+    """With weights that are never zero, the share of nonzero bytes in a matrix's region is the share without
+    padding."""
     layout = Layout(config.build(config.card(card), "resident-dense"), preset(shape))
     model = random_model(preset(shape), 3)
     for block in model.blocks:
@@ -85,7 +88,9 @@ def test_useful_shares_are_the_image_without_its_zeros(shape, card):
     for name in ("qkv", "decay", "out", "up", "down"):
         plan, base = getattr(layout, name), layout.bases[0][name] * lanes
         regions = [image[base : base + plan.size * lanes] for image in images[: plan.groups * plan.columns]]
-        assert shares[name] == pytest.approx(np.mean([np.count_nonzero(region) / region.size for region in regions])), name
+        assert shares[name] == pytest.approx(
+            np.mean([np.count_nonzero(region) / region.size for region in regions])
+        ), name
 
 
 def test_executed_products_of_the_full_size():
@@ -93,12 +98,16 @@ def test_executed_products_of_the_full_size():
     nothing, everything = np.zeros((12, 4), np.int64), np.tile([768, 768, 768, 4096], (12, 1))
     assert executed_macs(shape, everything * 5, 5) == 1
     dense = 12 * 768 * 768 + 768 * 192 + 48000 * 960
-    assert executed_macs(shape, nothing, 3) == pytest.approx(dense / (dense + 12 * 768 * (4 * 768 + 2 * 4096)))
+    assert executed_macs(shape, nothing, 3) == pytest.approx(
+        dense / (dense + 12 * 768 * (4 * 768 + 2 * 4096))
+    )
     assert executed_macs(shape, (everything * 0.24).astype(int), 1) == pytest.approx(0.498, abs=0.003)
 
 
 def test_the_papers_cycles():
-    assert [paper.device_cycles(name) for name in ("resident-dense", "sparse-gather", "partial-kv")] == [336759, 289994, 239644]
+    assert [paper.device_cycles(name) for name in ("resident-dense", "sparse-gather", "partial-kv")] == [
+        336759, 289994, 239644
+    ]
     assert paper.host_cycles("partial-kv", 480) == 437828
     assert paper.device_cycles("resident-kv") is None and paper.host_cycles("partial-kv", 64) is None
 
@@ -108,7 +117,9 @@ def test_the_standard_table():
     names = [bench_table.row_name(row) for row in rows]
     assert len(set(names)) == len(rows) == 18
     for build in config.BUILDS:
-        assert {(row.prefix, row.max_bytes) for row in rows if row.build == build} == {(p, b) for p in (32, 480) for b in (2048, 4096)}
+        assert {(row.prefix, row.max_bytes) for row in rows if row.build == build} == {
+            (p, b) for p in (32, 480) for b in (2048, 4096)
+        }
     assert [row.clocks() for row in rows if row.clock] == [[300], [300]]
 
 
@@ -116,7 +127,9 @@ def test_a_row_is_current_only_for_the_same_kernel_package_and_settings():
     facts = {"build_id": "aa", "package": "bb", **asdict(BenchSettings()), "also_clocks": ()}
     result = json.loads(json.dumps({**facts, "bit_exact": True, "decode_cycles": {"median": 1}}))
     assert bench_table.is_current(result, facts)
-    for key, other in {"build_id": "cc", "package": "dd", "prefix": 480, "max_bytes": 2048, "bit_exact": False}.items():
+    for key, other in {
+        "build_id": "cc", "package": "dd", "prefix": 480, "max_bytes": 2048, "bit_exact": False
+    }.items():
         assert not bench_table.is_current({**result, key: other}, facts), key
     assert not bench_table.is_current(None, facts)
 

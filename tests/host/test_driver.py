@@ -1,4 +1,5 @@
-"""The driver over a card that obeys, and over cards that report faults. What else a device may do to it: tests/contract."""
+"""The driver over a card that obeys, and over cards that report faults. What else a device may do to it:
+tests/contract."""
 
 import numpy as np
 import pytest

@@ -51,7 +51,8 @@ def test_half_a_thing_never_shows(tmp_path):
 def test_two_processes_make_a_thing_once(tmp_path):
     code = (
         "import sys, time; from pathlib import Path; from symlight.host.kernels import cached\n"
-        "def make(folder):\n    time.sleep(0.3); print('made', flush=True); (folder / 'file').write_text('x')\n"
+        "def make(folder):\n    time.sleep(0.3); print('made', flush=True)\n"
+        "    (folder / 'file').write_text('x')\n"
         "cached(Path(sys.argv[1]), 'key', make)"
     )
     command = [sys.executable, "-c", code, str(tmp_path)]

@@ -113,7 +113,7 @@ def test_reset_and_state_files(machine, model, tmp_path):
         session.load(tmp_path / "bad")
 
 
-# ---- a card that computes something else ------------------------------------------------------------------------------
+# ---- a card that computes something else -------------------------------------------------------------------
 
 
 def block(model, layer: int, **parts):
@@ -146,7 +146,9 @@ def test_verification_names_the_place(card, model, place):
     session = Session(device, verifier=Verifier(model))
     with pytest.raises(VerificationError, match=place) as caught:
         session.turn(PROMPT, 12)
-    assert re.search("token [0-9]+ differs|ingesting (prompt )?token [0-9]+ ", str(caught.value)), caught.value
+    assert re.search("token [0-9]+ differs|ingesting (prompt )?token [0-9]+ ", str(caught.value)), (
+        caught.value
+    )
     assert Command.RESTORE in card.commands
 
 

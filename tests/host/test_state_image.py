@@ -1,4 +1,5 @@
-"""Session state between the model's arrays and the device's words, for shapes where nothing is a multiple of anything."""
+"""Session state between the model's arrays and the device's words, for shapes where nothing is a multiple of
+anything."""
 
 import numpy as np
 import pytest

@@ -1,9 +1,11 @@
 """Bench helper shared by all hardware tests: an Amaranth component under cocotb and Verilator.
 
-The pytest side calls `run_bench`: it converts the component to Verilog (ports flattened to `member__payload` and so on, clock `clk`,
-reset `rst`), builds it once per content under `build/benches/<hash>`, and runs the cocotb tests of a module.
+The pytest side calls `run_bench`: it converts the component to Verilog (ports flattened to `member__payload`
+and so on, clock `clk`, reset `rst`), builds it once per content under `build/benches/<hash>`, and runs the
+cocotb tests of a module.
 
-The cocotb side (modules `cocotb_<name>.py`) uses `Bench`, which owns the clock, and the agents `Source` and `Sink`:
+The cocotb side (modules `cocotb_<name>.py`) uses `Bench`, which owns the clock, and the agents `Source` and
+`Sink`:
 
     @cocotb.test(timeout_time=100_000, timeout_unit="ns")
     async def transfers(dut):
@@ -16,8 +18,9 @@ The cocotb side (modules `cocotb_<name>.py`) uses `Bench`, which owns the clock,
         await bench.finish()            # no leftovers, nothing extra
         assert sink.received == expected
 
-Every cycle, all agents set inputs, combinational logic settles, all agents sample, then the clock rises. So what an agent samples is
-exactly what the registers of the design capture, and there is no ordering between agents to think about.
+Every cycle, all agents set inputs, combinational logic settles, all agents sample, then the clock rises. So
+what an agent samples is exactly what the registers of the design capture, and there is no ordering between
+agents to think about.
 """
 
 import fcntl
@@ -36,11 +39,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / "build" / "benches"
 HERE = Path(__file__).resolve().parent
-BUILD_ARGS = ["--assert", "-O3", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style",
+BUILD_ARGS = ["--assert", "-O3", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint",
+              "-Wno-style",
               "-CFLAGS", "-O1"]
 PUBLIC = "/* verilator public_flat_rw */"
 PARAMETERS = "SYMLIGHT_BENCH"       # environment variable that carries run_bench's `parameters` as JSON
-RUNTIME = ("verilated.o", "verilated_dpi.o", "verilated_vpi.o", "verilated_threads.o")     # the same for every design
+# the same for every design
+RUNTIME = ("verilated.o", "verilated_dpi.o", "verilated_vpi.o", "verilated_threads.o")
 ERROR_MARKS = ("%Error", "Assertion failed", "Aborting", "Traceback")
 REASONS = ("%Error", "AssertionError", "Error:", "Exception")
 HELD = 16                           # cycles `finish` watches for output that nobody expects
@@ -75,7 +80,8 @@ def verilator_environment() -> dict:
 
 
 def to_verilog(component) -> str:
-    """Verilog of `component` as module `top`, without source locations (they would spoil the content hash)."""
+    """Verilog of `component` as module `top`, without source locations (they would spoil the content
+    hash)."""
     from amaranth.back import verilog
     return verilog.convert(component, name="top", emit_src=False, strip_internal_attrs=True)
 
@@ -104,8 +110,8 @@ def _copy_runtime(source: Path, target: Path):
 
 
 def build_args(text: str) -> list[str]:
-    """Arguments of the build. A design that says itself what is public is a large one: it keeps the rest to itself, and is
-    not worth the time of the C++ compiler's optimiser."""
+    """Arguments of the build. A design that says itself what is public is a large one: it keeps the rest to
+    itself, and is not worth the time of the C++ compiler's optimiser."""
     return [*BUILD_ARGS[:-1], "-O0", "--no-public-flat-rw"] if PUBLIC in text else BUILD_ARGS
 
 
@@ -117,7 +123,9 @@ def build(text: str, waves: bool = False) -> Path:
     versions = [cocotb.__version__, verilator.__file__, sys.version, str(waves)]
     args = build_args(text)
     digest, tools = (
-        hashlib.sha256("\n".join([*parts, *args, *versions]).encode()).hexdigest()[:20] for parts in ([text], [])
+        hashlib.sha256("\n".join([*parts, *args, *versions]).encode()).hexdigest()[:20] for parts in (
+            [text], []
+        )
     )
     folder, runtime = CACHE / digest, CACHE / f"runtime-{tools}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -130,8 +138,8 @@ def build(text: str, waves: bool = False) -> Path:
             try:
                 with _environment(verilator_environment()):
                     get_runner("verilator").build(
-                        sources=[folder / "top.v"], hdl_toplevel="top", build_dir=folder / "sim", build_args=args,
-                        waves=waves, log_file=log, timescale=("1ns", "1ns"), always=True,
+                        sources=[folder / "top.v"], hdl_toplevel="top", build_dir=folder / "sim",
+                        build_args=args, waves=waves, log_file=log, timescale=("1ns", "1ns"), always=True,
                     )
             except (SystemExit, RuntimeError, OSError) as error:
                 tail = log.read_text()[-3000:] if log.exists() else ""
@@ -141,7 +149,8 @@ def build(text: str, waves: bool = False) -> Path:
     return folder
 
 
-def run_bench(component, module: str, test_filter: str | None = None, parameters: dict | None = None, seed: int = 1,
+def run_bench(component, module: str, test_filter: str | None = None, parameters: dict | None = None,
+              seed: int = 1,
               waves: bool = False) -> int:
     """Run the cocotb tests of `module` on `component` and return how many ran.
 
@@ -183,7 +192,8 @@ def run_bench(component, module: str, test_filter: str | None = None, parameters
         try:
             runner.test(
                 test_module=module, hdl_toplevel="top", hdl_toplevel_lang="verilog", build_dir=folder / "sim",
-                test_dir=run, results_xml=str(results), test_filter=test_filter, seed=seed, log_file=log, waves=waves,
+                test_dir=run, results_xml=str(results), test_filter=test_filter, seed=seed, log_file=log,
+                waves=waves,
             )
         except (SystemExit, RuntimeError) as error:     # the runner reports a failing simulation this way
             failure = f"simulation failed: {error}"
@@ -194,12 +204,13 @@ def run_bench(component, module: str, test_filter: str | None = None, parameters
     if failure or failed or marks or not count:
         reasons = [line.strip() for line in text.splitlines() if any(word in line for word in REASONS)][:8]
         raise BenchError("\n".join([
-            f"{module}: {failed} of {count} tests failed, log has {marks}, {failure}", *reasons, "...", text[-3000:]
+            f"{module}: {failed} of {count} tests failed, log has {marks}, {failure}", *reasons, "...",
+            text[-3000:]
         ]))
     return count
 
 
-# -- The side within the simulation ------------------------------------------------------------------------------------
+# -- The side within the simulation --------------------------------------------------------------------------
 
 
 def parameters() -> dict:
@@ -208,8 +219,8 @@ def parameters() -> dict:
 
 
 def stalls(rng: random.Random, kind: str):
-    """Endless booleans, true = stall this cycle: "never", "random" (one in two), "rare" (one in eight), "bursts" (long runs of
-    both), "slow" (seven in eight)."""
+    """Endless booleans, true = stall this cycle: "never", "random" (one in two), "rare" (one in eight),
+    "bursts" (long runs of both), "slow" (seven in eight)."""
     odds = {"never": 0.0, "random": 0.5, "rare": 0.125, "slow": 0.875}
     while True:
         if kind == "bursts":
@@ -268,7 +279,9 @@ class Bench:
         """Step until `condition()`; fails after `limit` cycles."""
         start = self.cycle
         while not condition():
-            assert self.cycle - start < limit, f"no end after {limit} cycles: " + ", ".join(map(str, self.agents))
+            assert self.cycle - start < limit, f"no end after {limit} cycles: " + ", ".join(
+                map(str, self.agents)
+            )
             await self.step()
 
     async def finish(self):
@@ -319,8 +332,8 @@ class _StreamEnd(Agent):
 class Source(_StreamEnd):
     """Drives a stream input of the design, with random payload while idle.
 
-    `shape` is the payload's layout (items are then dicts of fields) or None (items are plain bit patterns). `cycles` holds the
-    cycle of each transfer.
+    `shape` is the payload's layout (items are then dicts of fields) or None (items are plain bit patterns).
+    `cycles` holds the cycle of each transfer.
     """
 
     def __init__(self, bench, name, shape=None, idle: str = "never"):
@@ -340,7 +353,9 @@ class Source(_StreamEnd):
     def drive(self):
         if not self.offered:
             self.offered = bool(self.queue) and not next(self.pattern)
-            self.payload.value = self.queue[0] if self.offered else self.bench.rng.getrandbits(len(self.payload))
+            self.payload.value = self.queue[0] if self.offered else self.bench.rng.getrandbits(
+                len(self.payload)
+            )
             self.valid.value = int(self.offered)
 
     def sample(self):
@@ -357,7 +372,8 @@ class Source(_StreamEnd):
 class Sink(_StreamEnd):
     """Takes a stream output of the design, and checks that valid and payload hold until the transfer.
 
-    `received` holds the items (dicts of fields when `shape` is a layout, else bit patterns), `cycles` when each came.
+    `received` holds the items (dicts of fields when `shape` is a layout, else bit patterns), `cycles` when
+    each came.
     """
 
     def __init__(self, bench, name, shape=None, stall: str = "never", hold: bool = True):
@@ -396,7 +412,8 @@ def bits(layout, item: dict) -> int:
 
 
 def fields(layout, word: int):
-    """Plain field values of a bit pattern: nested dicts and lists of integers, signed where the field is signed."""
+    """Plain field values of a bit pattern: nested dicts and lists of integers, signed where the field is
+    signed."""
     from amaranth.hdl import Shape
     from amaranth.lib import data
     try:

@@ -1,4 +1,5 @@
-"""Paths of the vector unit, and the unit itself, with one mistake each: the benches must see every one of them."""
+"""Paths of the vector unit, and the unit itself, with one mistake each: the benches must see every one of
+them."""
 
 import functools
 
@@ -55,7 +56,8 @@ class HalfResidual(ResidualPath):
 
 
 class LaterCoefficients(VectorUnit):
-    """Takes a decay word's coefficients when the word is requantised; by then the parameters are those of a later one."""
+    """Takes a decay word's coefficients when the word is requantised; by then the parameters are those of a
+    later one."""
 
     def _parameters(self, m):
         self._word = super()._parameters(m)

@@ -54,12 +54,15 @@ class Writes(WriteMemory):
 
 
 class Pulses(Agent):
-    """Words without back-pressure, the next one only while `room` says so, and `spacing` cycles apart as from the dispatcher."""
+    """Words without back-pressure, the next one only while `room` says so, and `spacing` cycles apart as from
+    the dispatcher."""
 
     def __init__(self, bench, name, layout, room=None, spacing=0, idle="never"):
         super().__init__(bench)
-        self.valid, self.word, self.layout = getattr(self.dut, f"{name}_valid"), getattr(self.dut, name), layout
-        self.room, self.spacing, self.pattern = room and getattr(self.dut, room), spacing, stalls(bench.rng, idle)
+        self.valid, self.word = getattr(self.dut, f"{name}_valid"), getattr(self.dut, name)
+        self.layout = layout
+        self.room, self.spacing = room and getattr(self.dut, room), spacing
+        self.pattern = stalls(bench.rng, idle)
         self.queue, self.wait, self.free = deque(), 0, True
 
     def __str__(self):
@@ -86,11 +89,13 @@ class Pulses(Agent):
 
 
 class Drains(Agent):
-    """One request a cycle; every answer comes in its cycle, and the bus is zero in all others. Side beats are kept apart."""
+    """One request a cycle; every answer comes in its cycle, and the bus is zero in all others. Side beats are
+    kept apart."""
 
     def __init__(self, bench, lanes, layout):
         super().__init__(bench)
-        self.lanes, self.layout, self.queue, self.waiting, self.answers, self.side = lanes, layout, deque(), deque(), [], []
+        self.lanes, self.layout, self.queue, self.waiting = lanes, layout, deque(), deque()
+        self.answers, self.side = [], []
 
     def idle(self):
         self.dut.request_valid.value = 0

@@ -4,7 +4,8 @@ from bench import Agent
 
 
 class Place(Agent):
-    """Answers `columns` and `log_groups` a cycle later: group of channel `index`, and whether it takes part."""
+    """Answers `columns` and `log_groups` a cycle later: group of channel `index`, and whether it takes
+    part."""
 
     def __init__(self, bench, index):
         super().__init__(bench)

@@ -28,15 +28,25 @@ class Ports(Agent):
 
     def _numbers(self):
         rng = self.bench.rng
-        return [rng.choice(EDGES) if rng.random() < 0.2 else rng.randrange(-(1 << 31), 1 << 31) for _ in range(self.lanes)]
+        return [
+            rng.choice(EDGES) if rng.random() < 0.2 else rng.randrange(-(1 << 31), 1 << 31)
+            for _ in range(self.lanes)
+        ]
 
     def drive(self):
         rng, dut = self.bench.rng, self.dut
         dut.add__addends.value = self.late if self.late is not None else rng.getrandbits(32 * self.lanes)
-        add, address = self.on and rng.random() < self.rate, rng.randrange(2 if rng.random() < self.hot else self.depth)
+        add, address = self.on and rng.random() < self.rate, rng.randrange(
+            2 if rng.random() < self.hot else self.depth
+        )
         dut.add__valid.value, dut.add__address.value = int(add), address
         drain = rng.randrange(self.depth)
-        ask = self.on and rng.random() < self.rate and not (add and address == drain) and drain not in self.recent
+        ask = (
+            self.on
+            and rng.random() < self.rate
+            and not (add and address == drain)
+            and drain not in self.recent
+        )
         dut.drain__valid.value, dut.drain__address.value = int(ask), drain
         self.recent = [address] if add else []      # the sum is complete ADD_LATENCY = 2 cycles later
         self.late, self.expecting = None, ask

@@ -1,4 +1,5 @@
-"""Bench of AttentionEngine: several layers and passes with a model of the loader and of the memory behind it."""
+"""Bench of AttentionEngine: several layers and passes with a model of the loader and of the memory behind
+it."""
 
 import random
 from dataclasses import replace
@@ -23,8 +24,8 @@ LIMIT = {"timeout_time": 2_000_000, "timeout_unit": "ns"}
 
 def model(**changes):
     return ModelShape(**{
-        "layers": 2, "width": changes.get("heads", 4) * changes.get("head_width", 32), "heads": 4, "head_width": 32,
-        "ffn": 16, "vocab": 16, "bottleneck": 4, **changes,
+        "layers": 2, "width": changes.get("heads", 4) * changes.get("head_width", 32), "heads": 4,
+        "head_width": 32, "ffn": 16, "vocab": 16, "bottleneck": 4, **changes,
     })
 
 
@@ -39,7 +40,8 @@ PLACES = {
 
 
 class Loader(Agent):
-    """Brings the slots of the KV commands, two commands ahead of attention, as the loader of a channel does."""
+    """Brings the slots of the KV commands, two commands ahead of attention, as the loader of a channel
+    does."""
 
     def __init__(self, bench, ring, pattern):
         super().__init__(bench)
@@ -64,7 +66,8 @@ class Loader(Agent):
             rubbish = self.bench.rng.getrandbits(len(self.dut.arrivals__payload))
             self.dut.arrivals__payload.value = self.todo[0] if self.offered else rubbish
         self.dut.arrivals__valid.value = int(self.offered)
-        self.taken = self.offered and int(self.dut.arrivals__ready.value)       # from registers: it is settled
+        # from registers: it is settled
+        self.taken = self.offered and int(self.dut.arrivals__ready.value)
         # A slot may be reported in the cycle of its last beat.
         self.early = self.taken and not pulse and len(self.todo) > 1 and self.todo[1] is None
         self.dut.loaded.value = int(pulse or self.early)
@@ -110,7 +113,10 @@ class Ring:
     def vectors(self, *size):
         wide = self.rng.random() < 0.7
         low, high = (-127, 128) if wide else (-5, 6)
-        return np.where(self.rng.random(size) < 0.1, self.rng.choice([-127, 127], size), self.rng.integers(low, high, size))
+        return np.where(
+            self.rng.random(size) < 0.1, self.rng.choice([-127, 127], size),
+            self.rng.integers(low, high, size)
+        )
 
     def base(self, layer):
         return 0x1000 + layer * 0x200
@@ -129,8 +135,8 @@ class Ring:
         load = {"valid": attend, "full": shape.slots, "resident": 0}[self.mode]
         stage = self.size * (layer if self.engine.kv_resident else layer % 2)
         return {
-            "base": self.base(layer), "stage": stage, "load": load, "attend": attend, "slot": shape.slot(position),
-            "position": position, "layer": layer,
+            "base": self.base(layer), "stage": stage, "load": load, "attend": attend,
+            "slot": shape.slot(position), "position": position, "layer": layer,
         }
 
     def mine(self, slots):
@@ -186,7 +192,8 @@ class Driver:
     async def setup(self):
         ring, dut, shape = self.ring, self.dut, self.ring.shape
         dut.ring.value = bits(RingShape, {
-            "log_groups": ring.log_groups, "columns": ring.columns, "heads": ring.heads, "head_words": ring.words,
+            "log_groups": ring.log_groups, "columns": ring.columns, "heads": ring.heads,
+            "head_words": ring.words,
             "anchors": shape.anchors, "ring": shape.window + 1, "score_frac": ring.frac,
         })
         dut.slot_beats.value = 2 * ring.half
@@ -207,7 +214,9 @@ class Driver:
         q = ring.vectors(ring.columns * ring.half * lanes)
         ring.truth[command["layer"], :, command["slot"]] = ring.vectors(2, len(q))
         words = shape.heads * ring.words        # padding heads are not sent
-        for kind, vector in zip((Cast.QUERY, Cast.KEY, Cast.VALUE), (q, *ring.truth[command["layer"], :, command["slot"]])):
+        for kind, vector in zip(
+            (Cast.QUERY, Cast.KEY, Cast.VALUE), (q, *ring.truth[command["layer"], :, command["slot"]])
+        ):
             for index in range(words):
                 last = kind == Cast.VALUE and index == words - 1
                 word = beat_of(vector[index * lanes:][:lanes])
@@ -250,7 +259,8 @@ class Driver:
         ring.memory.update(got)
 
     async def run(self, positions):
-        """All layers of the passes at `positions`; the command of the next operation is sent ahead where data allow."""
+        """All layers of the passes at `positions`; the command of the next operation is sent ahead where data
+        allow."""
         await self.setup()
         layers = self.ring.shape.layers
         plan = [self.ring.command(layer, position) for position in positions for layer in range(layers)]

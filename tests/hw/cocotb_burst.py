@@ -53,7 +53,9 @@ async def same_beats_in_legal_bursts(dut, idle, stall):
     await bench.reset()
     runs = random_runs(bench.rng, 150)
     source.send(runs)
-    await bench.until(lambda: sum(b["beats"] for b in sink.received) >= sum(r["beats"] for r in runs), limit=60_000)
+    await bench.until(
+        lambda: sum(b["beats"] for b in sink.received) >= sum(r["beats"] for r in runs), limit=60_000
+    )
     await bench.finish()
     assert beats_of(sink.received) == beats_of(runs)
     for burst in sink.received:
@@ -69,7 +71,9 @@ async def cuts_a_run_greedily(dut):
     source, sink = Source(bench, "i", RUN), Sink(bench, "o", BURST)
     await bench.reset()
     runs = [
-        {"address": page() * (2 * k + 1) - k, "beats": beats} for beats in (1, 15, 16, 17, 33, page() + 18) for k in range(18)
+        {"address": page() * (2 * k + 1) - k, "beats": beats}
+        for beats in (1, 15, 16, 17, 33, page() + 18)
+        for k in range(18)
     ]
     runs.append({"address": 0x123456, "beats": 40_000})
     source.send(runs)

@@ -1,4 +1,5 @@
-"""Bench of hw.channel.channel.Channel: passes of a small program against the integer model, with a memory behind the port."""
+"""Bench of hw.channel.channel.Channel: passes of a small program against the integer model, with a memory
+behind the port."""
 
 import cocotb
 import pytest
@@ -31,7 +32,10 @@ async def passes(dut, memory):
     """Ring slots from memory and from the same pass, positions up to and beyond the wrap of the window."""
     places = ["grouped", "one group, one-beat heads", "many groups", "uneven columns"]
     number = ["never", "random", "bursts", "slow"].index(memory)
-    tb = ChannelBench(dut, places[number], "full" if memory == "bursts" else "valid", memory, cast=memory, delay=5 + 25 * number)
+    tb = ChannelBench(
+        dut, places[number], "full" if memory == "bursts" else "valid", memory, cast=memory,
+        delay=5 + 25 * number
+    )
     await tb.setup()
     slots = tb.ring.shape.slots
     for position in (0, 1, slots - 1, slots, slots + 1):
@@ -61,7 +65,8 @@ async def new_slots_reach_the_memory(dut):
 
 @cocotb.test(**LIMIT)
 async def slow_responses(dut):
-    """A pass asks for the ring while the memory still owes the responses of the pass before: its slots must be the new ones."""
+    """A pass asks for the ring while the memory still owes the responses of the pass before: its slots must
+    be the new ones."""
     tb = ChannelBench(dut, "grouped")
     tb.writes.delay = 1500
     await tb.setup()
@@ -121,7 +126,8 @@ async def abort_then_reset_then_work(dut, cycles):
         await tb.run_pass(20)
     tb.bench.agents.remove(deadline)
     await tb.bench.until(lambda: tb.reads.pending and not int(dut.quiet.value), limit=200)
-    for agent in (tb.commands, tb.kv, tb.casts, tb.drains):     # the sequencer side falls silent, the memory goes on
+    # the sequencer side falls silent, the memory goes on
+    for agent in (tb.commands, tb.kv, tb.casts, tb.drains):
         agent.idle()
         tb.bench.agents.remove(agent)
     dut.abort.value = 1

@@ -1,4 +1,5 @@
-"""Bench of hw.control: an AXI4-Lite master with pauses on every channel as the host, an agent as the kernel."""
+"""Bench of hw.control: an AXI4-Lite master with pauses on every channel as the host, an agent as the
+kernel."""
 
 import cocotb
 from bench import fields, parameters
@@ -18,7 +19,8 @@ end = table[-1].offset + table[-1].size
 @cocotb.test(**LIMIT)
 @cocotb.parametrize(pause=["never", "random", "bursts", "slow"])
 async def arguments_are_latched(dut, pause):
-    """Any mix of widths and order of writes; reads give what was written; a run sees what was there at its start."""
+    """Any mix of widths and order of writes; reads give what was written; a run sees what was there at its
+    start."""
     host = Host(dut, pause)
     image = bytearray(end)
     mapped = {a.offset + k for a in table for k in range(a.size)}

@@ -55,7 +55,9 @@ class Sums(Agent):
         """All that is sent has been added."""
         await self.bench.until(lambda: not self.sent, limit=20_000)
         await self.bench.step()
-        await self.bench.until(lambda: int(self.dut.idle.value), limit=QUEUE * Counters.INTERVAL + COUNTERS + 4)
+        await self.bench.until(
+            lambda: int(self.dut.idle.value), limit=QUEUE * Counters.INTERVAL + COUNTERS + 4
+        )
 
     async def check(self):
         """Read every counter, in random order, with just the promised latency."""
@@ -73,7 +75,9 @@ def random_adds(rng, count):
     adds = []
     while len(adds) < count:
         few = rng.sample(range(COUNTERS), rng.choice((1, 1, 2, 3, COUNTERS)))
-        amounts = rng.choice(([1], [LARGEST], [0, 1, LARGEST], [rng.getrandbits(AMOUNT_BITS) for _ in range(8)]))
+        amounts = rng.choice(
+            ([1], [LARGEST], [0, 1, LARGEST], [rng.getrandbits(AMOUNT_BITS) for _ in range(8)])
+        )
         adds += [(rng.choice(few), rng.choice(amounts)) for _ in range(rng.randrange(1, 40))]
     return adds[:count]
 

@@ -117,7 +117,9 @@ async def passes(dut, room, dense):
     """Filling and full ring, with and without head, all embedding channels, both KV modes."""
     setup = Setup(dut, room=room)
     await setup.reset()
-    positions = [0, 1, SHAPE.anchors, SHAPE.slots - 2, SHAPE.slots - 1, SHAPE.slots, SHAPE.slots + 7, (1 << 20) - 1]
+    positions = [
+        0, 1, SHAPE.anchors, SHAPE.slots - 2, SHAPE.slots - 1, SHAPE.slots, SHAPE.slots + 7, (1 << 20) - 1
+    ]
     total = 0
     for i, position in enumerate(positions):
         token = setup.bench.rng.randrange(SHAPE.vocab) & ~3 | i & 3
@@ -145,12 +147,14 @@ async def resident(dut):
 @cocotb.test(**LIMIT)
 @cocotb.parametrize(room=["never", "random"], idle=IDLE)
 async def side_commands(dut, room, idle):
-    """Pass through while nothing is dispatched; not one in the middle of a pass; none is lost around a start."""
+    """Pass through while nothing is dispatched; not one in the middle of a pass; none is lost around a
+    start."""
     setup = Setup(dut, room=room, idle=idle)
     await setup.reset()
     rng, mark = setup.bench.rng, 31     # a channel that no pass names
     sides = [
-        {"work": Work.SIDE.value, "io": rng.getrandbits(1), "base": rng.getrandbits(24), "count": rng.getrandbits(12),
+        {"work": Work.SIDE.value, "io": rng.getrandbits(1), "base": rng.getrandbits(24),
+         "count": rng.getrandbits(12),
          "channel": mark}
         for _ in range(40)
     ]
@@ -170,6 +174,8 @@ async def side_commands(dut, room, idle):
     await setup.bench.until(lambda: not setup.side.queue, limit=5000)
     await setup.bench.step(3)
     out += setup.order
-    assert [{key: o["command"][key] for key in sides[0]} for o in out] == sides, "side commands lost or out of order"
+    assert [{key: o["command"][key] for key in sides[0]} for o in out] == sides, (
+        "side commands lost or out of order"
+    )
     setup.check_spacing()
     await setup.bench.finish()

@@ -12,7 +12,9 @@ SIDE = {"work": Work.SIDE, "channel": INDEX, "traffic": 8}
 @cocotb.test(**LIMIT)
 @cocotb.parametrize(idle=PATTERNS, stall=PATTERNS)
 async def reads_what_the_commands_say(dut, idle, stall):
-    tb = FetchBench(dut, idle, stall, memory=PATTERNS[(PATTERNS.index(idle) + PATTERNS.index(stall)) % 4], delay=30)
+    tb = FetchBench(
+        dut, idle, stall, memory=PATTERNS[(PATTERNS.index(idle) + PATTERNS.index(stall)) % 4], delay=30
+    )
     await tb.bench.reset()
     for _ in range(12):
         tb.random_step()
@@ -32,8 +34,13 @@ async def one_beat_a_cycle(dut):
     """A dense stream arrives without a gap, and so do single-beat rows that do not merge."""
     tb = FetchBench(dut, delay=8)
     await tb.bench.reset()
-    tb.send({"work": Work.MATRIX, "stream": 1, "base": 64, "words": 4, "beats": 3, "log_groups": 0, "columns": 8})
-    tb.send({"work": Work.MATRIX, "stream": 0, "words": 20, "beats": 1, "log_groups": 0, "columns": 8}, range(0, 300, 3))
+    tb.send(
+        {"work": Work.MATRIX, "stream": 1, "base": 64, "words": 4, "beats": 3, "log_groups": 0, "columns": 8}
+    )
+    tb.send(
+        {"work": Work.MATRIX, "stream": 0, "words": 20, "beats": 1, "log_groups": 0, "columns": 8},
+        range(0, 300, 3)
+    )
     await tb.run(limit=1000)
     for part in (tb.beats.cycles[:192], tb.beats.cycles[192:]):
         assert part == list(range(part[0], part[0] + len(part)))
@@ -93,7 +100,8 @@ async def weights_go_before_kv(dut):
     await tb.bench.until(lambda: len(tb.memory.bursts) == 1, limit=200)
     tb.send_kv(5000, 10)
     await tb.run(limit=2000)
-    # The AR register may have held a KV burst for nothing else was ready; it is never two in a row while weights wait.
+    # The AR register may have held a KV burst for nothing else was ready; it is never two in a row while
+    # weights wait.
     assert tb.memory.bursts[-1][0] in tb.kv_addresses or tb.memory.bursts[-2][0] in tb.kv_addresses
 
 
@@ -104,7 +112,9 @@ async def fault_names_the_burst(dut):
     tb.send({**SIDE, "io": 1, "base": 512, "count": 40})
     tb.memory.faulty = {IO_POINTER + (512 + k) * ENGINE.beat_bytes for k in (21, 35)}
     await tb.bench.until(lambda: tb.beats.count == 40, limit=500)
-    assert int(dut.fault.value) and int(dut.fault_address.value) == IO_POINTER + (512 + 16) * ENGINE.beat_bytes
+    assert (
+        int(dut.fault.value) and int(dut.fault_address.value) == IO_POINTER + (512 + 16) * ENGINE.beat_bytes
+    )
     await tb.bench.reset()
     assert not int(dut.fault.value)
 

@@ -88,9 +88,10 @@ class GatherBench:
         log_groups = rng.randrange(self.lanes.bit_length())
         columns = rng.choice([1, 2, 3, 6, 8, 32])
         command = {
-            "work": work, "stream": rng.randrange(2) if work == Work.MATRIX else 1, "words": rng.randrange(1, self.depth // 2),
-            "columns": 32 if work == Work.HEAD else columns, "log_groups": 0 if work == Work.HEAD else log_groups,
-            "count": rng.randrange(1, 4),
+            "work": work, "stream": rng.randrange(2) if work == Work.MATRIX else 1,
+            "words": rng.randrange(1, self.depth // 2),
+            "columns": 32 if work == Work.HEAD else columns,
+            "log_groups": 0 if work == Work.HEAD else log_groups, "count": rng.randrange(1, 4),
         }
         density = rng.choice([0, 0.05, 0.3, 1])
         extremes = [-128, -127, -1, 1, 127]
@@ -102,14 +103,18 @@ class GatherBench:
 
     async def run(self, limit):
         await self.bench.until(
-            lambda: self.items.count >= len(self.expected_items) and self.rows.count >= len(self.expected_rows)
+            lambda: self.items.count >= len(self.expected_items) and self.rows.count >= len(
+                self.expected_rows
+            )
             and not self.commands.queue, limit
         )
         await self.bench.finish()
         pairs = (self.items, self.expected_items, "value"), (self.rows, self.expected_rows, "row")
         for sink, want, free in pairs:
             got = sink.received     # a marker's value or row means nothing
-            assert [{**g, free: None} if w[free] is None else g for g, w in zip(got, want, strict=True)] == want
+            assert [
+                {**g, free: None} if w[free] is None else g for g, w in zip(got, want, strict=True)
+            ] == want
 
 
 @cocotb.test(**LIMIT)

@@ -47,7 +47,9 @@ class Program:
         marker = marker if marker is not None else not rows or self.rng.random() < 0.5
         values = self.weights(rows) if values is None else values
         weights = self.weights(rows, beats * self.engine.lanes) if weights is None else weights
-        self.commands.append({"work": Work.MATRIX, "acc": acc, "beats": beats, "stream": self.rng.getrandbits(1)})
+        self.commands.append(
+            {"work": Work.MATRIX, "acc": acc, "beats": beats, "stream": self.rng.getrandbits(1)}
+        )
         for i in range(rows):
             if marker and self.rng.random() < 0.1:
                 self._item(55, last=False, row=False)
@@ -95,7 +97,9 @@ class Program:
         if kind == "fence":
             self.commands.append({"work": Work.FENCE})
             return
-        self.commands.append({"work": Work.SIDE, "count": count, "channel": INDEX if kind == "side" else INDEX ^ 1})
+        self.commands.append(
+            {"work": Work.SIDE, "count": count, "channel": INDEX if kind == "side" else INDEX ^ 1}
+        )
         if kind == "side":
             data = [self._beat(self.weights(self.engine.lanes)) for _ in range(count)]
             self.beats += data

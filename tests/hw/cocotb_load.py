@@ -1,4 +1,5 @@
-"""Bench of hw.sequencer.load: the bytes of a real image through SIDE commands into header, table, parameters, GELU, slopes."""
+"""Bench of hw.sequencer.load: the bytes of a real image through SIDE commands into header, table, parameters,
+GELU, slopes."""
 
 import cocotb
 from bench import Agent, Bench, Sink, stalls
@@ -16,11 +17,14 @@ WRITES = {"table": ("table_index", "table_entry"), "parameter": ("parameter_inde
 
 
 class Image(Agent):
-    """Channel 0: answers SIDE commands from its buffer, beat by beat; never more than one command at a time."""
+    """Channel 0: answers SIDE commands from its buffer, beat by beat; never more than one command at a
+    time."""
 
     def __init__(self, bench, ports, data, side, pattern):
         super().__init__(bench)
-        self.ports, self.data, self.side, self.pattern = ports, bytearray(data), side, stalls(bench.rng, pattern)
+        self.ports, self.data, self.side, self.pattern = ports, bytearray(data), side, stalls(
+            bench.rng, pattern
+        )
         self.beats, self.wait, self.taken, self.driven = [], 0, 0, False
 
     def __str__(self):
@@ -99,7 +103,9 @@ class Setup:
         layout, data = self.layout, self.image.data
         seen = {name: watch.seen for name, watch in self.writes.items()}
         assert self.done.seen[-1] == {"failed": 0, "header": plain(self.header)}
-        assert seen["table"] == [{"table_index": i, "table_entry": plain(e)} for i, e in enumerate(self.table)]
+        assert seen["table"] == [
+            {"table_index": i, "table_entry": plain(e)} for i, e in enumerate(self.table)
+        ]
 
         def words(base, count, beats):
             size = beats * BEAT
@@ -110,7 +116,9 @@ class Setup:
             [int.from_bytes(word[width * k:width * (k + 1)], "little") for k in range(lanes)]
             for word in words(layout.parameter_base, layout.parameter_words, layout.parameter_beats)
         ]
-        assert seen["parameter"] == [{"parameter_index": i, "parameter_word": p} for i, p in enumerate(parameters)]
+        assert seen["parameter"] == [
+            {"parameter_index": i, "parameter_word": p} for i, p in enumerate(parameters)
+        ]
         table = [int(v) for v in self.model.head.gelu_table]
         assert seen["gelu"] == [
             {"gelu_index": i, "gelu_word": table[i * lanes:(i + 1) * lanes]} for i in range(GELU_WORDS)

@@ -1,4 +1,5 @@
-"""Bench of hw.channel.loader.Loader: which beats are read, where they are filed, and when a command may start."""
+"""Bench of hw.channel.loader.Loader: which beats are read, where they are filed, and when a command may
+start."""
 
 import cocotb
 from bench import Agent, Bench, Sink, Source, bits, parameters, stalls
@@ -30,7 +31,8 @@ class Attention(Agent):
 
     def __init__(self, bench, slots, kind):
         super().__init__(bench)
-        self.slots, self.pattern, self.arrived, self.pulse, self.done = slots, stalls(bench.rng, kind), 0, 0, 0
+        self.slots, self.pattern, self.arrived = slots, stalls(bench.rng, kind), 0
+        self.pulse, self.done = 0, 0
 
     def idle(self):
         self.dut.attended.value = 0

@@ -1,4 +1,5 @@
-"""Bench of hw.mailbox with hw.counters (`test_mailbox.Station`): what lies in memory, and in which order it got there."""
+"""Bench of hw.mailbox with hw.counters (`test_mailbox.Station`): what lies in memory, and in which order it
+got there."""
 
 import struct
 
@@ -15,14 +16,15 @@ GUARD = 0xAA
 engine = Engine(channels=2, lanes=parameters()["lanes"])
 build_id = int(parameters()["build_id"], 16)
 words = MAILBOX["counters"] + 2 * COUNTERS
-duration = 3 * words // 2 + words * 4 // engine.beat_bytes + 2 * (Mailbox.SETTLE + 1) + 1     # with a memory that never waits
+# with a memory that never waits
+duration = 3 * words // 2 + words * 4 // engine.beat_bytes + 2 * (Mailbox.SETTLE + 1) + 1
 # Beats that hold none of the first eight words come first.
 first_beats = -(-8 * 4 // engine.beat_bytes)
 
 
 class Memory(Agent):
-    """The io buffer behind the write path: each beat lands some time after its transfer, and is seen as pending only
-    `seen` cycles after it (or never, when it lands before)."""
+    """The io buffer behind the write path: each beat lands some time after its transfer, and is seen as
+    pending only `seen` cycles after it (or never, when it lands before)."""
 
     def __init__(self, bench, stall="never", seen=1, latency=lambda address: 3):
         super().__init__(bench)
@@ -38,7 +40,9 @@ class Memory(Agent):
         for beat in [beat for beat in self.waiting if beat[1] <= now]:
             self.waiting.remove(beat)
             start = beat[2]["address"] * engine.beat_bytes
-            self.bytes[start:start + engine.beat_bytes] = beat[2]["word"].to_bytes(engine.beat_bytes, "little")
+            self.bytes[start:start + engine.beat_bytes] = beat[2]["word"].to_bytes(
+                engine.beat_bytes, "little"
+            )
         self.dut.writes_quiet.value = int(all(taken + self.seen > now for taken, _, _ in self.waiting))
 
     def sample(self):
@@ -48,7 +52,9 @@ class Memory(Agent):
         if self.sink.count > len(self.addresses):       # the sink has sampled before
             beat = self.sink.received[-1]
             if beat["address"] < first_beats:
-                assert all(b[2]["address"] < first_beats for b in self.waiting), "first words before the answers to the others"
+                assert all(b[2]["address"] < first_beats for b in self.waiting), (
+                    "first words before the answers to the others"
+                )
             self.addresses.append(beat["address"])
             self.waiting.append((self.bench.cycle, self.bench.cycle + self.latency(beat["address"]), beat))
             self.count += 1
@@ -82,7 +88,9 @@ class Run:
             largest = (1 << width) - 1
             return largest if extreme else self.rng.choice((0, 1, largest, self.rng.getrandbits(width)))
 
-        adds = [(index, value(ADD["amount"].width)) for index in range(COUNTERS) for _ in range(self.rng.randrange(3) + extreme)]
+        adds = [(index, value(ADD["amount"].width)) for index in range(COUNTERS) for _ in range(
+            self.rng.randrange(3) + extreme
+        )]
         self.rng.shuffle(adds)
         self.counters = [sum(amount for k, amount in adds if k == index) for index in range(COUNTERS)]
         self.fields = {name: value(32) for name in FIELDS}
@@ -108,7 +116,8 @@ class Run:
         """The table of the interface, word by word."""
         found = struct.unpack(f"<{Io.STATE // 4}I", self.memory.bytes)
         assert found[MAILBOX["magic"]] == MAILBOX_MAGIC
-        for name in ("run_id", "status", "stop_reason", "n_tokens", "error", "error_channel", "error_address", "position",
+        for name in ("run_id", "status", "stop_reason", "n_tokens", "error", "error_channel", "error_address",
+                     "position",
                      "pending", "has_pending", "passes"):
             assert found[MAILBOX[name]] == self.fields[name], name
         at = MAILBOX["build_id"]
@@ -137,7 +146,8 @@ async def mailbox(dut, stall, late):
 
 @cocotb.test(**LIMIT)
 async def slow_memory(dut):
-    """The last beat of either part takes long, and is seen as pending only just in time; no other beat is pending then."""
+    """The last beat of either part takes long, and is seen as pending only just in time; no other beat is
+    pending then."""
     run = Run(dut, seen=Mailbox.SETTLE, latency=lambda address: 500 if address in (first_beats, 0) else 1)
     await run.bench.reset()
     await run.fill()
@@ -188,7 +198,9 @@ def token_beats(tokens):
     for n in range(len(tokens)):
         first = n - n % per_beat
         content = struct.pack(f"<{per_beat}I", *(tokens[first:n + 1] + [0] * per_beat)[:per_beat])
-        beats.append({"address": (Io.TOKENS + 4 * first) // engine.beat_bytes, "word": int.from_bytes(content, "little")})
+        beats.append({
+            "address": (Io.TOKENS + 4 * first) // engine.beat_bytes, "word": int.from_bytes(content, "little")
+        })
     return beats
 
 
@@ -196,7 +208,9 @@ def token_beats(tokens):
 @cocotb.parametrize(idle=["never", "random", "bursts"], stall=["never", "random", "bursts", "slow"])
 async def tokens(dut, idle, stall):
     bench = Bench(dut)
-    source, sink = Source(bench, "token", idle=idle), Sink(bench, "token_write", io_write_layout(engine), stall=stall)
+    source, sink = Source(bench, "token", idle=idle), Sink(
+        bench, "token_write", io_write_layout(engine), stall=stall
+    )
     dut.clear.value, dut.start.value = 0, 0
     await bench.reset()
     for length in (1, 70, 2 * engine.beat_bytes // 4, 33):      # runs; whole beats among them

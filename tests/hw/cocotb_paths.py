@@ -49,7 +49,8 @@ class Setup:
 @cocotb.parametrize(idle=IDLE)
 async def decay(dut, idle):
     """Steps of one layer after the other, anywhere in the memory."""
-    setup = Setup(dut, "decay", DECAY, idle, ("ahead_valid", "y_valid", "read_valid", "write_valid"), {"done": ()},
+    setup = Setup(dut, "decay", DECAY, idle, ("ahead_valid", "y_valid", "read_valid", "write_valid"),
+                  {"done": ()},
                   ENGINE.state_words)
     await setup.bench.reset()
     await setup.sweep()
@@ -87,11 +88,17 @@ def beats(word) -> list[int]:
 @cocotb.parametrize(idle=IDLE, words=[1, 5, 8])
 async def encoder(dut, idle, words):
     """Rows of embedding beats at any pace; a row that a reset cuts short leaves no half word behind."""
-    outputs = {"x_valid": ("x", "x_index", "x_last"), "spikes_valid": ("spikes", "spikes_index", "spikes_last")}
-    setup = Setup(dut, "encoder", ENCODER, idle, ("start", "beat_valid", "read_valid", "write_valid"), outputs,
+    outputs = {
+        "x_valid": ("x", "x_index", "x_last"), "spikes_valid": ("spikes", "spikes_index", "spikes_last")
+    }
+    setup = Setup(dut, "encoder", ENCODER, idle, ("start", "beat_valid", "read_valid", "write_valid"),
+                  outputs,
                   ENGINE.width_words)
     numerics = Numerics()
-    header = {"lif_leak": numerics.lif_leak, "lif_threshold": numerics.lif_threshold, "lif_clamp": numerics.lif_clamp}
+    header = {
+        "lif_leak": numerics.lif_leak, "lif_threshold": numerics.lif_threshold,
+        "lif_clamp": numerics.lif_clamp,
+    }
     setup.ports.set(header=header, words=words)
     await setup.bench.reset()
     await setup.sweep()
@@ -112,7 +119,9 @@ async def encoder(dut, idle, words):
             second, last = cycles[2 * i + 1], int(i == words - 1)
             setup.time.expect(second + 1, "x_valid", x=integers(x[i]), x_index=i, x_last=last)
             packed = sum(int(s) << lane for lane, s in enumerate(spikes))
-            setup.time.expect(second + ENCODER.LATENCY, "spikes_valid", spikes=packed, spikes_index=i, spikes_last=last)
+            setup.time.expect(
+                second + ENCODER.LATENCY, "spikes_valid", spikes=packed, spikes_index=i, spikes_last=last
+            )
         await setup.time.play()
         await setup.check_memory()
         if row == 4:
@@ -128,14 +137,17 @@ HEADS = ENGINE.heads
 @cocotb.test(**LIMIT)
 @cocotb.parametrize(idle=IDLE, head_words=[1, 3])
 async def fusion(dut, idle, head_words):
-    """Denominators in lanes of drained words, then numerators head by head; zero denominators give the gate's other half."""
+    """Denominators in lanes of drained words, then numerators head by head; zero denominators give the gate's
+    other half."""
     outputs = {"cast_valid": ("cast_word", "cast_index"), "done": ()}
     setup = Setup(dut, "fusion", FUSION, idle, ("weight_valid", "mix_valid"), outputs, 1)
     rng, time = setup.rng, setup.time
     await setup.bench.reset()
     zeros = 0
     for _ in range(12):
-        gain_o, gain_h, shift = (int(rng.integers(0, 1 << 15)), int(rng.integers(0, 1 << 15)), int(rng.integers(10, 24)))
+        gain_o, gain_h, shift = (
+            int(rng.integers(0, 1 << 15)), int(rng.integers(0, 1 << 15)), int(rng.integers(10, 24))
+        )
         setup.ports.set(entry={"multiplier_a": gain_o, "multiplier_b": gain_h, "shift_a": shift})
         den = numbers(rng, 24, HEADS, signed=False)
         den[rng.integers(0, HEADS)] *= int(rng.integers(0, 2))
@@ -154,7 +166,9 @@ async def fusion(dut, idle, head_words):
         words = HEADS * head_words
         cycles = times(setup.bench, setup.idle, words)
         # No sooner than each head's reciprocal; the runner's words follow each other.
-        shift_by = max(0, *(weight_cycles[i // head_words] + FUSION.RECIPROCAL_LATENCY - c for i, c in enumerate(cycles)))
+        shift_by = max(
+            0, *(weight_cycles[i // head_words] + FUSION.RECIPROCAL_LATENCY - c for i, c in enumerate(cycles))
+        )
         cycles = [cycle + shift_by for cycle in cycles]
         assert cycles[0] >= first
         limit = 127 * np.repeat(den, head_words)[:, None]

@@ -44,7 +44,9 @@ class Stream:
     def event(self, task, to_head=False):
         """New event scalars in the entry; returns them with the entry."""
         threshold = 0 if to_head else int(self.rng.integers(0, 1 << self.rng.integers(1, 16)))
-        scalars = (min(threshold, 32767), int(numbers(self.rng, 15, (), signed=False)), int(self.rng.integers(1, 25)))
+        scalars = (
+            min(threshold, 32767), int(numbers(self.rng, 15, (), signed=False)), int(self.rng.integers(1, 25))
+        )
         entry = dict(zip(("threshold", "multiplier_a", "shift_a"), scalars, strict=True))
         return scalars, entry | {"task": task, "to_head": to_head}
 
@@ -81,13 +83,18 @@ class Stream:
     async def norm(self, task, y, *, to_head=False, head=1):
         """A RESIDUAL step and the NORMALISE step behind it."""
         scalars, entry = self.event(task, to_head)
-        gamma_shift, epsilon = int(self.rng.integers(8, 22)), int(numbers(self.rng, 27, (), signed=False)) + 16
+        gamma_shift, epsilon = (
+            int(self.rng.integers(8, 22)),
+            int(numbers(self.rng, 27, (), signed=False)) + 16,
+        )
         self.ports.set(entry=entry | {"gamma_shift": gamma_shift, "epsilon": epsilon}, head_pass=head)
         residual = self.c if task is Task.NORM_U else self.u
         pre = ops.residual_sum(residual, y)
         cycles = times(self.bench, self.idle, self.words)
         for i, (cycle, word) in enumerate(zip(cycles, self.padded(y), strict=True)):
-            tag = {"route": Route.RESIDUAL, "index": i, "first": int(i == 0), "last": int(i == self.words - 1)}
+            tag = {
+                "route": Route.RESIDUAL, "index": i, "first": int(i == 0), "last": int(i == self.words - 1)
+            }
             self.time.put(cycle - 1, ahead_valid=1, ahead=tag)
             self.time.put(cycle, y_valid=1, y=integers(word), y_tag=tag)
         self.time.expect(cycles[-1] + PATH.SUM_LATENCY, "written")

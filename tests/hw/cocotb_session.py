@@ -1,4 +1,5 @@
-"""Bench of hw.sequencer.session: what each command makes of its units, refusals, faults, watchdog, counters, mailbox."""
+"""Bench of hw.sequencer.session: what each command makes of its units, refusals, faults, watchdog, counters,
+mailbox."""
 
 import cocotb
 from bench import Agent, Bench, parameters, stalls
@@ -14,11 +15,13 @@ ROUND_TRIP = parameters().get("round_trip", 8)      # cycles of a drain, at leas
 STARTS = ("load_start", "state_start", "tokens_start", "forget", "restore", "mailbox_start", "counters_clear")
 ENDS = ("load_done", "state_done", "tokens_done", "mailbox_done", "traffic_valid", "finished", "beat_valid")
 
-BESIDE = ("traffic_value", "pass_cycles", "tokens_reason", "tokens_address", "beat")    # junk without their strobes
+# junk without their strobes
+BESIDE = ("traffic_value", "pass_cycles", "tokens_reason", "tokens_address", "beat")
 
 
 class Units(Agent):
-    """Everything that the session starts; each answers after a few cycles. `log` holds what happened, in order.
+    """Everything that the session starts; each answers after a few cycles. `log` holds what happened, in
+    order.
 
     `hold` names a unit that never answers; `quiet` is what the channels say.
     """
@@ -103,7 +106,8 @@ class Units(Agent):
         self._faulty(get)
 
     def _faulty(self, get):
-        """Abort holds until the channels have been quiet for long enough; then a reset of the units, long enough."""
+        """Abort holds until the channels have been quiet for long enough; then a reset of the units, long
+        enough."""
         if get("abort"):
             self.aborted += 1
             self.quiet_run = self.quiet_run + 1 if self.quiet else 0
@@ -126,7 +130,9 @@ class Runs:
         self.ports = Ports(dut, Session(ENGINE), "session")
         self.units = Units(self.bench, self.ports)
         self.done = Watch(self.bench, self.ports, "done")
-        self.fault = Strobes(self.bench, self.ports, "fault", ("fault_write", "fault_channel", "fault_address"))
+        self.fault = Strobes(
+            self.bench, self.ports, "fault", ("fault_write", "fault_channel", "fault_address")
+        )
         self.run_id = 0
 
     async def reset(self):
@@ -178,7 +184,11 @@ class Runs:
         self.units.passes = list(passes)
         self.units.outcome = {"tokens_reason": reason, "tokens_error": error, "tokens_address": address}
         fields = await self.run(Command.GENERATE, ["tokens_start"])
-        assert (fields["stop_reason"], fields["error"], fields["error_address"]) == (reason, error, address), fields
+        assert (fields["stop_reason"], fields["error"], fields["error_address"]) == (
+            reason,
+            error,
+            address,
+        ), fields
 
     async def refused(self, command, error):
         fields = await self.run(command, [])
@@ -269,13 +279,17 @@ CAUSES = ["read", "write", "watchdog"]
 
 
 async def fails(runs, hang, cause, busy):
-    """The unit `hang` never answers, and a fault or the watchdog ends the run; the channels are busy for `busy` cycles."""
+    """The unit `hang` never answers, and a fault or the watchdog ends the run; the channels are busy for
+    `busy` cycles."""
     units, rng = runs.units, runs.bench.rng
     command, log = WORK[hang]
     units.hold, units.quiet, units.aborted = hang, False, 0
     units.outcome = {}
     await runs.start(command, watchdog=400 if cause == "watchdog" else 0)
-    where = {"fault_write": int(cause == "write"), "fault_channel": rng.randrange(32), "fault_address": rng.getrandbits(32)}
+    where = {
+        "fault_write": int(cause == "write"), "fault_channel": rng.randrange(32),
+        "fault_address": rng.getrandbits(32),
+    }
     if cause != "watchdog":
         await runs.bench.step(100)
         assert not runs.ports.get("abort")
@@ -292,10 +306,14 @@ async def fails(runs, hang, cause, busy):
     fields = await runs.end()
     assert units.log == ["counters_clear", *log, "soft_reset", "mailbox_start"], units.log
     assert units.resets.pop() > RESET_CYCLES
-    error = {"read": ErrorCode.READ_RESPONSE, "write": ErrorCode.WRITE_RESPONSE, "watchdog": ErrorCode.WATCHDOG}[cause]
+    error = {
+        "read": ErrorCode.READ_RESPONSE, "write": ErrorCode.WRITE_RESPONSE, "watchdog": ErrorCode.WATCHDOG
+    }[cause]
     assert (fields["stop_reason"], fields["error"]) == (StopReason.FAULT, error), fields
     if cause != "watchdog":
-        assert (fields["error_channel"], fields["error_address"]) == (where["fault_channel"], where["fault_address"])
+        assert (fields["error_channel"], fields["error_address"]) == (
+            where["fault_channel"], where["fault_address"]
+        )
     units.hold = None
 
 
@@ -329,7 +347,9 @@ async def fault_of_the_last_write(dut, command):
     runs.units.outcome = {"tokens_reason": StopReason.LENGTH, "tokens_error": 0, "tokens_address": 0}
     await runs.start(command)
     await runs.bench.step(600)
-    assert "mailbox_start" not in runs.units.log and runs.ports.get("running"), "mailbox_start before the answer"
+    assert "mailbox_start" not in runs.units.log and runs.ports.get("running"), (
+        "mailbox_start before the answer"
+    )
     runs.fault.send([{"fault_write": 1, "fault_channel": 3, "fault_address": 0x1234}])
     await runs.bench.step(20)
     runs.units.quiet = True
@@ -342,7 +362,8 @@ async def fault_of_the_last_write(dut, command):
 
 @cocotb.test(**LIMIT)
 async def no_watchdog_after_the_work(dut):
-    """A run that ends in time is fine however long its report takes; the next one starts with a fresh clock."""
+    """A run that ends in time is fine however long its report takes; the next one starts with a fresh
+    clock."""
     runs = Runs(dut)
     await runs.reset()
     await runs.load()

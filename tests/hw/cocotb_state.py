@@ -96,7 +96,9 @@ class Setup:
 
     def image(self, words):
         """The state region: membrane, then decay state, two beats a word, low half first."""
-        halves = [half for key in self.keys for half in (words[key] & ((1 << BEAT_BITS) - 1), words[key] >> BEAT_BITS)]
+        halves = [half for key in self.keys for half in (
+            words[key] & ((1 << BEAT_BITS) - 1), words[key] >> BEAT_BITS
+        )]
         return {BASE + i: half for i, half in enumerate(halves)}
 
 
@@ -104,7 +106,9 @@ SIZES = [(2, 4), (1, 1), (8, 64), (3, 600)]      # the last: more than one comma
 
 
 @cocotb.test(**LIMIT)
-@cocotb.parametrize((("idle", "size"), [*((idle, size) for idle in IDLE for size in range(3)), ("random", 3)]))
+@cocotb.parametrize(
+    (("idle", "size"), [*((idle, size) for idle in IDLE for size in range(3)), ("random", 3)])
+)
 async def there_and_back(dut, idle, size):
     """A dump, written to where the host looks for it; a restore from it; a second dump is the same."""
     setup = Setup(dut, *SIZES[size], idle, "random" if idle != "never" else "never")
@@ -124,13 +128,16 @@ async def there_and_back(dut, idle, size):
 
 @cocotb.test(**LIMIT)
 async def sweep(dut):
-    """Zero in every word that the kernel has, also those that this model does not use; nothing is written beyond."""
+    """Zero in every word that the kernel has, also those that this model does not use; nothing is written
+    beyond."""
     setup = Setup(dut, 2, 4)
     await setup.reset()
     for _ in range(2):
         setup.fill()
         await setup.run(StateAction.SWEEP)
-        wanted = [("membrane", i) for i in range(ENGINE.width_words)] + [("state", i) for i in range(ENGINE.state_words)]
+        wanted = [("membrane", i) for i in range(ENGINE.width_words)] + [
+            ("state", i) for i in range(ENGINE.state_words)
+        ]
         assert setup.memories.words == dict.fromkeys(wanted, 0)
     await setup.bench.finish()
 

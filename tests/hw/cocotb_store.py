@@ -80,7 +80,8 @@ class Channels(Agent):
         super().__init__(bench)
         self.ports, self.hurry = ports, hurry
         self.left = [rounds] * CHANNELS
-        self.counts, self.ready, self.pulses, self.consume, self.rest = [0] * CHANNELS, False, [0] * CHANNELS, 0, 0
+        self.counts, self.ready, self.pulses = [0] * CHANNELS, False, [0] * CHANNELS
+        self.consume, self.rest = 0, 0
 
     def __str__(self):
         return f"left {self.left}, counts {self.counts}"

@@ -1,4 +1,5 @@
-"""Bench of hw.sequencer.tasks: every word operation and drain request of the tiny model's passes, and their counters."""
+"""Bench of hw.sequencer.tasks: every word operation and drain request of the tiny model's passes, and their
+counters."""
 
 import cocotb
 from bench import Agent, Bench, stalls
@@ -26,7 +27,8 @@ def drained(entry, route, used, **more):
     """Ops and requests of a drain: word i lies in column i // slice."""
     out = []
     for i in range(entry["words"]):
-        op = {"route": route, "index": i, "last": int(i == entry["words"] - 1), "parameter": entry["parameter"] + i,
+        op = {"route": route, "index": i, "last": int(i == entry["words"] - 1),
+              "parameter": entry["parameter"] + i,
               "first": int(i == 0), "state": entry["state"] + i}
         op |= {name: value(i) for name, value in more.items()}
         column, offset = divmod(i, entry["slice"])
@@ -39,8 +41,10 @@ def drained(entry, route, used, **more):
 
 
 def from_memory(route, **more):
-    return [({"route": route, "index": i, "last": int(i == WIDTH - 1)} | {k: v(i) for k, v in more.items()}, None)
-            for i in range(WIDTH)]
+    return [
+        ({"route": route, "index": i, "last": int(i == WIDTH - 1)} | {k: v(i) for k, v in more.items()}, None)
+        for i in range(WIDTH)
+    ]
 
 
 def weights():
@@ -79,7 +83,8 @@ def expected(entry) -> list:
 
 
 class Unit(Agent):
-    """In place of the vector unit and the channels: ends steps, counts elements, lets operations end at any time.
+    """In place of the vector unit and the channels: ends steps, counts elements, lets operations end at any
+    time.
 
     `log` holds (cycle, event): names of waits that ended, and (op, request) pairs as plain values.
     """
@@ -87,7 +92,8 @@ class Unit(Agent):
     def __init__(self, bench, ports, wait):
         super().__init__(bench)
         self.ports, self.wait, self.log, self.events = ports, stalls(bench.rng, wait), [], {}
-        self.ready, self.pause, self.statistics, self.active, self.adds = {"op": 0, "attention": 0}, {}, None, {}, {}
+        self.ready, self.pause = {"op": 0, "attention": 0}, {}
+        self.statistics, self.active, self.adds = None, {}, {}
         self.finished = None
         self.embedding = 0      # cycles in which an embedding row is waited for
 
@@ -141,7 +147,8 @@ class Unit(Agent):
             self.finished = (cycle, get("pass_cycles"))
 
     def counted(self, cycles):
-        """A broadcast word whose elements are counted `cycles` from now; which task's they are says `current`."""
+        """A broadcast word whose elements are counted `cycles` from now; which task's they are says
+        `current`."""
         entry, amount = self.ports.get("current"), self.bench.rng.randrange(ENGINE.lanes + 1)
         self.at(cycles, "active", amount)
         if entry["counted"]:
@@ -178,7 +185,9 @@ def compare(log, wanted):
         for part, fields_ in zip(got, want, strict=True):
             fields_ = None if fields_ is None else {k: getattr(v, "value", v) for k, v in fields_.items()}
             part = None if part is None or fields_ is None else {k: part[k] for k in fields_}
-            assert part == fields_ or (fields_ is None and got[1] is None), f"cycle {cycle}: {got}, expected {want}"
+            assert part == fields_ or (fields_ is None and got[1] is None), (
+                f"cycle {cycle}: {got}, expected {want}"
+            )
 
 
 def check_times(log):
@@ -187,9 +196,11 @@ def check_times(log):
     for (before, first), (after, second) in zip(log, log[1:], strict=False):
         if first in ("op", "attention"):
             assert after - before == 2, f"{after - before} cycles from the channels to the first request"
-        if not isinstance(first, str) and not isinstance(second, str) and first[0]["route"] == second[0]["route"]:
-            if not first[0]["last"] and first[0]["route"] != Route.WEIGHT.value:
-                assert after - before == 1, f"{after - before} cycles between words of {Route(first[0]['route'])}"
+        if isinstance(first, str) or isinstance(second, str):
+            continue
+        route = first[0]["route"]
+        if route == second[0]["route"] != Route.WEIGHT.value and not first[0]["last"]:
+            assert after - before == 1, f"{after - before} cycles between words of {Route(route)}"
     for cycle, event in log:
         if isinstance(event, str):
             continue

@@ -27,7 +27,9 @@ class Script(Reference):
     def ingest(self, token, want_logits=False, trace=None):
         self._check_token(token)
         position = self.state.position
-        best = self.next_tokens.pop(0) if want_logits and self.next_tokens else self.rng.randrange(8, SHAPE.vocab)
+        best = self.next_tokens.pop(0) if want_logits and self.next_tokens else self.rng.randrange(
+            8, SHAPE.vocab
+        )
         self.passes.append({
             "token": token, "head": int(want_logits), "position": position, "slot": SHAPE.slot(position),
             "populated": min(position, SHAPE.slots), "best": best,
@@ -125,7 +127,9 @@ class Loop:
     def __init__(self, dut, stall="never"):
         self.bench = Bench(dut)
         self.ports = Ports(dut, TokenLoop(ENGINE), "tokens")
-        self.prompt, self.tokens = Prompt(self.bench, self.ports, stall), Tokens(self.bench, self.ports, stall)
+        self.prompt, self.tokens = Prompt(self.bench, self.ports, stall), Tokens(
+            self.bench, self.ports, stall
+        )
         self.passes = Passes(self.bench, self.ports)
         self.done = Watch(self.bench, self.ports, "done", ("stop_reason", "error", "error_address"))
         self.script = Script(self.bench.rng)
@@ -142,7 +146,8 @@ class Loop:
 
     async def restore(self, position, pending):
         self.ports.set(
-            restore=1, restore_position=position, restore_pending=pending or 0, restore_has_pending=pending is not None
+            restore=1, restore_position=position, restore_pending=pending or 0,
+            restore_has_pending=pending is not None
         )
         await self.bench.step()
         self.ports.set(restore=0)
@@ -159,14 +164,22 @@ class Loop:
 
     async def run(self, prompt, n_new, eos=None, then=()):
         """A run on both; `then` are its first generated tokens, the others are random."""
-        for part in (self.passes.infos, self.passes.decoding, self.tokens.seen, self.prompt.beats, self.script.passes):
+        for part in (
+            self.passes.infos, self.passes.decoding, self.tokens.seen, self.prompt.beats, self.script.passes
+        ):
             part.clear()
         self.script.next_tokens = list(then)
         run = self.script.generate(prompt, n_new, eos)
         wanted = self.script.passes
         self.passes.bests = [p["best"] for p in wanted]
         done = await self.start(prompt, n_new, eos)
-        reason = StopReason.NONE if n_new == 0 else StopReason.EOS if run.stop_reason == STOP_EOS else StopReason.LENGTH
+        reason = (
+            StopReason.NONE
+            if n_new == 0
+            else StopReason.EOS
+            if run.stop_reason == STOP_EOS
+            else StopReason.LENGTH
+        )
         assert done == {"stop_reason": reason, "error": ErrorCode.NONE, "error_address": 0}, done
         expected = [{k: v for k, v in p.items() if k != "best"} | {"head_pass": p["head"]} for p in wanted]
         assert self.passes.infos == expected, f"passes {self.passes.infos}, expected {expected}"
@@ -218,7 +231,8 @@ async def runs(dut, stall):
     loop = Loop(dut, stall)
     rng = loop.bench.rng
     await loop.reset()
-    for length, n_new in [(1, 0), (0, 1), (PER_BEAT, 0), (0, 0), (PER_BEAT + 1, 2), (3, 5), (0, 3), (2 * PER_BEAT, 1),
+    for length, n_new in [(1, 0), (0, 1), (PER_BEAT, 0), (0, 0), (PER_BEAT + 1, 2), (3, 5), (0, 3),
+                          (2 * PER_BEAT, 1),
                           (2, 0), (1, 4)]:
         await loop.run(words(rng, length), n_new)
     await loop.forget()
@@ -230,7 +244,8 @@ async def runs(dut, stall):
 @cocotb.test(**LIMIT)
 @cocotb.parametrize(stall=["never", "random"])
 async def end_of_sequence(dut, stall):
-    """As the first token, inside, as the last of the budget; it stays pending; in a prompt it means nothing."""
+    """As the first token, inside, as the last of the budget; it stays pending; in a prompt it means
+    nothing."""
     loop = Loop(dut, stall)
     rng = loop.bench.rng
     await loop.reset()
@@ -251,7 +266,8 @@ async def refusals(dut):
     await loop.reset()
     await loop.refused([], 3, ErrorCode.EMPTY_INPUT)
     await loop.run(words(rng, 3), 1)
-    await loop.refused([SHAPE.vocab], 1, ErrorCode.BAD_TOKEN, SHAPE.vocab, passes=1)    # the pending token goes first
+    # the pending token goes first
+    await loop.refused([SHAPE.vocab], 1, ErrorCode.BAD_TOKEN, SHAPE.vocab, passes=1)
     await loop.forget()
     for bad in (SHAPE.vocab, 65536 + 1, (1 << 32) - 1):
         await loop.refused([bad, 1], 1, ErrorCode.BAD_TOKEN, bad)

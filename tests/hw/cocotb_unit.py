@@ -39,9 +39,11 @@ class Unit:
         self.idle = stalls(self.bench.rng, idle)
         self.time = Timeline(
             self.bench, self.ports,
-            ("op_valid", "side_valid", "embed_start", "parameter_write__valid", "gelu_write__valid", "state_write__valid",
+            ("op_valid", "side_valid", "embed_start", "parameter_write__valid", "gelu_write__valid",
+             "state_write__valid",
              "membrane_write__valid"),
-            {"cast_valid": ("cast",), "done": (), "statistics_done": (), "probe_valid": ("probe", "probe_tag"),
+            {"cast_valid": ("cast",), "done": (), "statistics_done": (),
+             "probe_valid": ("probe", "probe_tag"),
              "dump_valid": ("dump_word",), "active_valid": ("active",)},
         )
         self.state = np.zeros((ENGINE.state_words, LANES), np.int64)
@@ -58,7 +60,9 @@ class Unit:
         self.table = self.rng.integers(-127, 128, 256)
         for i in range(256 // LANES):
             values = integers(self.table[i * LANES:(i + 1) * LANES])
-            self.time.put(self.bench.cycle + i, gelu_write__valid=1, gelu_write__address=i, gelu_write__word=values)
+            self.time.put(
+                self.bench.cycle + i, gelu_write__valid=1, gelu_write__address=i, gelu_write__word=values
+            )
         for i in range(max(len(self.state), WORDS)):
             cycle = self.bench.cycle + i
             if i < len(self.state):
@@ -73,7 +77,8 @@ class Unit:
         await self.bench.until(lambda: not self.ports.get("gelu_busy"), limit=400)
 
     async def load(self, words: list) -> int:
-        """Parameter words into memory, each a list of field dicts of a 48-bit layout; returns the first address."""
+        """Parameter words into memory, each a list of field dicts of a 48-bit layout; returns the first
+        address."""
         first = self.next_parameter
         self.next_parameter = (first + len(words)) % (ENGINE.parameter_words - 16)
         for i, values in enumerate(words):
@@ -84,7 +89,9 @@ class Unit:
 
     def result(self, source, word, index, *, kind=Cast.VECTOR, last=0, done=False):
         """A broadcast word whose path has it in cycle `source`."""
-        cast = {"kind": kind.value, "last": last, "index": index, "address": 0, "word": [int(x) & 0xFF for x in word]}
+        cast = {"kind": kind.value, "last": last, "index": index, "address": 0, "word": [
+            int(x) & 0xFF for x in word
+        ]}
         self.time.expect(source + 2, "cast_valid", cast=cast)
         if kind is Cast.VECTOR:
             self.time.expect(source + 3, "active_valid", active=int(np.count_nonzero(word)))
@@ -117,11 +124,15 @@ class Unit:
         first = await self.load(words)
         e = ops.event(accumulators, threshold, multiplier, shift)
         kinds = (Cast.QUERY, Cast.KEY, Cast.VALUE)
-        cycles = self.issue(Route.EVENT, 3 * count, accumulators, parameter=lambda i: first + i, sub=lambda i: i % count,
+        cycles = self.issue(Route.EVENT, 3 * count, accumulators, parameter=lambda i: first + i,
+                            sub=lambda i: i % count,
                             kind=lambda i: kinds[i // count])
         for i, cycle in enumerate(cycles):
             last = i == 3 * count - 1
-            self.result(cycle + DRAIN + Eventise.LATENCY, e[i], i % count, kind=kinds[i // count], last=int(last), done=last)
+            self.result(
+                cycle + DRAIN + Eventise.LATENCY, e[i], i % count, kind=kinds[i // count], last=int(last),
+                done=last
+            )
         await self.time.play()
 
     async def decay(self, base, count):
@@ -129,7 +140,9 @@ class Unit:
         beta = numbers(self.rng, 16, (count, LANES), signed=False)
         (multiplier, shift, _), words = self.scales(count, beta)
         first = await self.load(words)
-        cycles = self.issue(Route.DECAY, count, accumulators, parameter=lambda i: first + i, state=lambda i: base + i)
+        cycles = self.issue(
+            Route.DECAY, count, accumulators, parameter=lambda i: first + i, state=lambda i: base + i
+        )
         for i in range(count):
             z = ops.decay_input(accumulators[i], multiplier[i], shift[i])
             self.state[base + i] = ops.decay_step(self.state[base + i], z, beta[i])
@@ -139,7 +152,8 @@ class Unit:
     async def mix(self, base):
         """Reciprocals of all heads, then a numerator word a head."""
         heads = ENGINE.heads
-        gains = {"multiplier_a": int(self.rng.integers(0, 1 << 15)), "multiplier_b": int(self.rng.integers(0, 1 << 15)),
+        gains = {"multiplier_a": int(self.rng.integers(0, 1 << 15)),
+                 "multiplier_b": int(self.rng.integers(0, 1 << 15)),
                  "shift_a": int(self.rng.integers(10, 22))}
         self.ports.set(entry={"task": Task.MIX} | gains)
         den = numbers(self.rng, 24, heads, signed=False)
@@ -165,7 +179,8 @@ class Unit:
 
     async def step(self, count):
         accumulators = numbers(self.rng, 28, (count, LANES))
-        threshold = np.where(self.rng.random((count, LANES)) < 0.5, accumulators + self.rng.integers(-1, 2, (count, LANES)),
+        threshold = np.where(self.rng.random((count, LANES)) < 0.5,
+                             accumulators + self.rng.integers(-1, 2, (count, LANES)),
                              numbers(self.rng, 32, (count, LANES)))
         first = await self.load([[int(t) & 0xFFFFFFFF for t in row] for row in threshold])
         f = ops.step(accumulators - threshold)
@@ -188,15 +203,21 @@ class Unit:
         bus = numbers(self.rng, 32, (count, LANES))
         cycles = self.issue(Route.PROBE, count, bus)
         for i, cycle in enumerate(cycles):
-            tag = {"route": Route.PROBE.value, "kind": 0, "index": i, "sub": 0, "fresh": 0, "first": int(i == 0),
+            tag = {"route": Route.PROBE.value, "kind": 0, "index": i, "sub": 0, "fresh": 0,
+                   "first": int(i == 0),
                    "last": int(i == count - 1), "parameter": 0, "state": 0}
             self.time.expect(cycle + DRAIN, "probe_valid", probe=integers(bus[i]), probe_tag=tag)
         self.time.expect(cycles[-1] + DRAIN + 1, "done")
         await self.time.play()
 
     def event_entry(self, task):
-        scalars = (int(self.rng.integers(0, 4096)), int(self.rng.integers(1 << 12, 1 << 15)), int(self.rng.integers(12, 20)))
-        return scalars, {"task": task} | dict(zip(("threshold", "multiplier_a", "shift_a"), scalars, strict=True))
+        scalars = (
+            int(self.rng.integers(0, 4096)), int(self.rng.integers(1 << 12, 1 << 15)),
+            int(self.rng.integers(12, 20))
+        )
+        return scalars, {"task": task} | dict(
+            zip(("threshold", "multiplier_a", "shift_a"), scalars, strict=True)
+        )
 
     async def embed(self):
         """Beats that a channel reads; those outside the embedding are not looked at."""
@@ -236,10 +257,17 @@ class Unit:
         self.time.expect(cycles[-1] + Y + RESIDUAL.SUM_LATENCY + STATISTICS, "statistics_done")
         await self.time.play(margin=0)
         gamma, beta, tau = (numbers(self.rng, 16, (WORDS, LANES)) for _ in range(3))
-        fields = [[int(g) & 0xFFFF | (int(b) & 0xFFFF) << 16 | (int(t) & 0xFFFF) << 32 for g, b, t in zip(*row, strict=True)]
-                  for row in zip(gamma, beta, tau, strict=True)]
+        fields = [
+            [
+                int(g) & 0xFFFF | (int(b) & 0xFFFF) << 16 | (int(t) & 0xFFFF) << 32
+                for g, b, t in zip(*row, strict=True)
+            ]
+            for row in zip(gamma, beta, tau, strict=True)
+        ]
         first = await self.load(fields)
-        new = ops.layer_norm(pre.reshape(-1), gamma.reshape(-1), beta.reshape(-1), 12, 999).reshape(WORDS, LANES)
+        new = ops.layer_norm(
+            pre.reshape(-1), gamma.reshape(-1), beta.reshape(-1), 12, 999
+        ).reshape(WORDS, LANES)
         e = ops.event(new, *scalars)
         for i, cycle in enumerate(self.issue(Route.NORMALISE, WORDS, parameter=lambda i: first + i)):
             self.result(cycle + RESIDUAL.NORMALISE_LATENCY, e[i], i, done=i == WORDS - 1)
@@ -288,7 +316,9 @@ async def longest_runs(dut, name):
     """A word a cycle for many words: parameters and results keep up."""
     unit = Unit(dut)
     await unit.start()
-    arguments = {"events": (5,), "step": (16,), "gelu": (16,), "probe": (16,), "decay": (0, ENGINE.state_words)}[name]
+    arguments = {
+        "events": (5,), "step": (16,), "gelu": (16,), "probe": (16,), "decay": (0, ENGINE.state_words)
+    }[name]
     for _ in range(4):
         await getattr(unit, name)(*arguments)
     await unit.dump()

@@ -1,4 +1,5 @@
-"""Agents of the bench of hw.control: the host's bus master, a watcher of the bus, the kernel behind the registers."""
+"""Agents of the bench of hw.control: the host's bus master, a watcher of the bus, the kernel behind the
+registers."""
 
 import logging
 
@@ -32,7 +33,9 @@ class Bus(Agent):
                 self.cycles[channel].append(self.bench.cycle)
                 self.count += 1
         counts = {channel: len(cycles) for channel, cycles in self.cycles.items()}
-        assert counts["b"] <= min(counts["aw"], counts["w"]) and counts["r"] <= counts["ar"], "a response too much"
+        assert counts["b"] <= min(counts["aw"], counts["w"]) and counts["r"] <= counts["ar"], (
+            "a response too much"
+        )
 
     def check_empty(self):
         counts = {channel: len(cycles) for channel, cycles in self.cycles.items()}
@@ -44,7 +47,8 @@ class Kernel(Agent):
 
     def __init__(self, bench, delay=None):
         super().__init__(bench)
-        self.delay, self.wait, self.starts, self.args, self.ends, self.interrupts = delay, None, [], None, [], []
+        self.delay, self.wait, self.starts = delay, None, []
+        self.args, self.ends, self.interrupts = None, [], []
 
     def idle(self):
         self.wait = None
@@ -86,7 +90,8 @@ class Host:
         self.rng = self.bench.rng
         self.bus, self.kernel = Bus(self.bench), Kernel(self.bench, delay)
         self.master = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "bus_"), dut.clk)
-        ends = [self.master.write_if.aw_channel, self.master.write_if.w_channel, self.master.write_if.b_channel,
+        ends = [self.master.write_if.aw_channel, self.master.write_if.w_channel,
+                self.master.write_if.b_channel,
                 self.master.read_if.ar_channel, self.master.read_if.r_channel]
         for part in [*ends, self.master.write_if, self.master.read_if]:
             part.log.setLevel(logging.WARNING)

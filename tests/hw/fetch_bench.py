@@ -11,21 +11,24 @@ from symlight.hw.config import Engine
 from symlight.hw.interface import Traffic
 from symlight.hw.types import ChannelCommand, Work
 
-ENGINE = Engine(channels=8, lanes=16, read_beats=128, kv_inflight=24)     # a read FIFO in block RAM, as in any real engine
+# a read FIFO in block RAM, as in any real engine
+ENGINE = Engine(channels=8, lanes=16, read_beats=128, kv_inflight=24)
 POINTER, IO_POINTER = 0x7_FFFF_E000, 0x1_2340_5000      # sums carry far
 INDEX = 5
 PATTERNS = ["never", "random", "bursts", "slow"]
 
 
 class Kv(Agent):
-    """The loader's side: runs, at most `AHEAD` before their fence, and a pulse for each that was handed over."""
+    """The loader's side: runs, at most `AHEAD` before their fence, and a pulse for each that was handed
+    over."""
 
     AHEAD = 3
 
     def __init__(self, bench, idle, commands):
         super().__init__(bench)
         self.runs, self.pulsed = Source(bench, "kv_runs", RUN, idle=idle), 0
-        self.commands, self.fences, self.waiting = commands, [], []       # fences: places in the list of commands
+        # fences: places in the list of commands
+        self.commands, self.fences, self.waiting = commands, [], []
 
     def idle(self):
         self.dut.kv_issued.value = 0
@@ -39,7 +42,8 @@ class Kv(Agent):
 
 
 class Reservation(Agent):
-    """Weight beats asked for and not yet taken by the lanes never exceed the read FIFO; KV beats in flight their limit."""
+    """Weight beats asked for and not yet taken by the lanes never exceed the read FIFO; KV beats in flight
+    their limit."""
 
     def __init__(self, bench, memory, beats, kv, kv_addresses):
         super().__init__(bench)
@@ -114,7 +118,8 @@ class FetchBench:
         self.kv_runs += 1
 
     def random_step(self):
-        """One random command; every now and then KV work, and a fence for it. KV lies above beat 2^20, weights below."""
+        """One random command; every now and then KV work, and a fence for it. KV lies above beat 2^20,
+        weights below."""
         rng = self.bench.rng
         if rng.random() < 0.25:
             self.send_kv((1 << 20) + 1000 * self.kv_runs + rng.randrange(300), rng.choice([1, 7, 16, 100]))
@@ -125,9 +130,11 @@ class FetchBench:
         command = {
             "work": work, "stream": rng.randrange(2) if work == Work.MATRIX else 1,
             "io": rng.randrange(2) if work == Work.SIDE else 0,
-            "base": rng.randrange(100_000), "words": rng.randrange(1, 6), "beats": rng.choice([1, 2, 3, 9, 16, 33]),
+            "base": rng.randrange(100_000), "words": rng.randrange(1, 6),
+            "beats": rng.choice([1, 2, 3, 9, 16, 33]),
             "log_groups": log_groups, "columns": rng.choice([1, 2, 3, 6]), "count": rng.randrange(1, 4),
-            "channel": rng.choice([INDEX, INDEX, 0]), "traffic": rng.choice([t for t in range(16) if t != Traffic.KV]),
+            "channel": rng.choice([INDEX, INDEX, 0]),
+            "traffic": rng.choice([t for t in range(16) if t != Traffic.KV]),
         }
         density = rng.choice([0, 0.1, 0.5, 1])
         rows = [row for row in range(command["words"] * ENGINE.lanes >> log_groups) if rng.random() < density]

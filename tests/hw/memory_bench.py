@@ -1,4 +1,5 @@
-"""AXI slaves for the benches of fetch and writer: random stalls, in-order data, injected errors, protocol checks."""
+"""AXI slaves for the benches of fetch and writer: random stalls, in-order data, injected errors, protocol
+checks."""
 
 from bench import Agent, stalls
 
@@ -16,14 +17,16 @@ def beat_at(address: int, beat_bytes: int) -> int:
 class ReadMemory(Agent):
     """Read slave of the ports ar*, r*. Serves bursts in order after `delay` cycles.
 
-    `bursts` holds (byte address, beats) as accepted, `beats` the number of beats taken; `faulty` byte addresses answer SLVERR.
+    `bursts` holds (byte address, beats) as accepted, `beats` the number of beats taken; `faulty` byte
+    addresses answer SLVERR.
     """
 
     def __init__(self, bench, beat_bytes, stall="never", idle="never", delay=5):
         super().__init__(bench)
         self.beat_bytes, self.delay = beat_bytes, delay
         self.stall, self.gap = stalls(bench.rng, stall), stalls(bench.rng, idle)
-        self.bursts, self.pending, self.faulty = [], [], set()     # pending: [ready cycle, next address, beats left]
+        # pending: [ready cycle, next address, beats left]
+        self.bursts, self.pending, self.faulty = [], [], set()
         self.cycles, self.most_pending, self.beats = [], 0, 0
         self.accept, self.offered, self.held = False, False, None
 
@@ -40,7 +43,9 @@ class ReadMemory(Agent):
         self.accept = not next(self.stall)
         dut.arready.value = int(self.accept)
         if not self.offered:
-            self.offered = bool(self.pending) and self.pending[0][0] <= self.bench.cycle and not next(self.gap)
+            self.offered = bool(self.pending) and self.pending[0][0] <= self.bench.cycle and not next(
+                self.gap
+            )
             dut.rvalid.value = int(self.offered)
             dut.rdata.value = self.bench.rng.getrandbits(8 * self.beat_bytes)
             dut.rlast.value, dut.rresp.value = self.bench.rng.getrandbits(1), self.bench.rng.getrandbits(2)
@@ -81,7 +86,8 @@ class ReadMemory(Agent):
 
 
 class WriteMemory(Agent):
-    """Write slave of the ports aw*, w*, b*. AW and W are accepted independently; responses in order after `delay` cycles.
+    """Write slave of the ports aw*, w*, b*. AW and W are accepted independently; responses in order after
+    `delay` cycles.
 
     `written` holds (byte address, data) in order; `faulty` byte addresses answer SLVERR.
     """
@@ -106,7 +112,9 @@ class WriteMemory(Agent):
         self.accept = {name: not next(self.patterns[name]) for name in ("aw", "w")}
         dut.awready.value, dut.wready.value = int(self.accept["aw"]), int(self.accept["w"])
         if not self.offered:
-            self.offered = bool(self.responses) and self.responses[0][0] <= self.bench.cycle and not next(self.patterns["b"])
+            self.offered = bool(self.responses) and self.responses[0][0] <= self.bench.cycle and not next(
+                self.patterns["b"]
+            )
             dut.bvalid.value = int(self.offered)
             dut.bresp.value = self.responses[0][1] if self.offered else self.bench.rng.getrandbits(2)
 

@@ -1,4 +1,5 @@
-"""What the benches of the vector unit's paths share: a small engine, the paths side by side, and a timeline of port values."""
+"""What the benches of the vector unit's paths share: a small engine, the paths side by side, and a timeline
+of port values."""
 
 import functools
 
@@ -76,7 +77,9 @@ class Timeline(Agent):
         cycle = self.bench.cycle
         for valid, due in self.due.items():
             wanted, seen = due.pop(cycle, None), self.ports.get(valid)
-            assert seen == (wanted is not None), f"{valid} is {seen} in cycle {cycle}, next due {sorted(due)[:3]}"
+            assert seen == (wanted is not None), (
+                f"{valid} is {seen} in cycle {cycle}, next due {sorted(due)[:3]}"
+            )
             for name, value in (wanted or {}).items():
                 got = self.ports.get(name)
                 assert got == value, f"{name} is {got}, expected {value} in cycle {cycle}"

@@ -1,7 +1,8 @@
-"""What the benches of the sequencer share: typed ports, agents for strobes that come with values, and a tiny model.
+"""What the benches of the sequencer share: typed ports, agents for strobes that come with values, and a tiny
+model.
 
-A `Strobes` drives an input that is a valid bit with values beside it, with gaps and junk; a `Watch` records an output of
-that kind. Both know the component's signature, so benches speak of fields and not of bits.
+A `Strobes` drives an input that is a valid bit with values beside it, with gaps and junk; a `Watch` records
+an output of that kind. Both know the component's signature, so benches speak of fields and not of bits.
 """
 
 import functools
@@ -150,7 +151,8 @@ class Watch(Agent):
 
 
 class Delayed(Agent):
-    """A memory beside the design: `answer(value of port `ask`)` on port `reply` `latency` cycles later, junk before the first."""
+    """A memory beside the design: `answer(value of port `ask`)` on port `reply` `latency` cycles later, junk
+    before the first."""
 
     def __init__(self, bench, ports: Ports, ask: str, reply: str, answer, latency: int):
         super().__init__(bench)
@@ -179,8 +181,8 @@ def parts() -> dict:
         "argmax": lambda: Argmax(ENGINE), "table": lambda: OperationTable(ENGINE),
         "barrier": lambda: Barrier(ENGINE.channels), "dispatch": lambda: Dispatcher(ENGINE),
         "resident": lambda: Dispatcher(replace(ENGINE, kv_resident=True)),
-        "tokens": lambda: TokenLoop(ENGINE), "session": lambda: Session(ENGINE), "load": lambda: LoadUnit(ENGINE),
-        "state": lambda: StateUnit(ENGINE),
+        "tokens": lambda: TokenLoop(ENGINE), "session": lambda: Session(ENGINE),
+        "load": lambda: LoadUnit(ENGINE), "state": lambda: StateUnit(ENGINE),
         "tasks": lambda: TaskRunner(ENGINE, reciprocal_latency=RECIPROCAL),
     }
 

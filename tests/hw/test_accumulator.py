@@ -18,7 +18,9 @@ SIZE = {"lanes": 2, "depth": 8}
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_accumulator_bank(seed):
-    assert run_bench(AccumulatorBank(**SIZE), "cocotb_accumulator", "random|forgets", parameters=SIZE, seed=seed) == 8
+    assert run_bench(
+        AccumulatorBank(**SIZE), "cocotb_accumulator", "random|forgets", parameters=SIZE, seed=seed
+    ) == 8
 
 
 def test_asserts_collisions():
@@ -36,7 +38,8 @@ class _Hazard(AccumulatorBank):
         last, was = Signal.like(self.add.address), Signal()
         m.d.sync += [last.eq(self.add.address), was.eq(self.add.valid)]
         m.d.comb += [
-            inner.clear.eq(self.clear), inner.add.address.eq(self.add.address), inner.add.addends.eq(self.add.addends),
+            inner.clear.eq(self.clear), inner.add.address.eq(self.add.address),
+            inner.add.addends.eq(self.add.addends),
             inner.add.valid.eq(self.add.valid & ~(was & (self.add.address == last))),
         ]
         return m
@@ -48,13 +51,17 @@ def test_bench_sees_a_hazard():
 
 
 def test_staging_latency():
-    """Every read of a random program returns what was written in earlier cycles, LATENCY cycles later, and holds."""
+    """Every read of a random program returns what was written in earlier cycles, LATENCY cycles later, and
+    holds."""
     import random
     rng = random.Random(5)
     depth = 24      # not a power of two
     staging = Staging(engine=replace(card("sim2"), lanes=16, kv_beats=depth))
-    program = [(rng.random() < 0.6, rng.randrange(depth), rng.getrandbits(128), rng.random() < 0.6, rng.randrange(depth))
-               for _ in range(400)]
+    program = [
+        (rng.random() < 0.6, rng.randrange(depth), rng.getrandbits(128), rng.random() < 0.6,
+         rng.randrange(depth))
+        for _ in range(400)
+    ]
     seen, expected, memory, answer = [], [], [0] * depth, 0
 
     async def bench(ctx):

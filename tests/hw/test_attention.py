@@ -14,7 +14,9 @@ SMALL = {"lanes": 16, "kv_beats": 256, "query_words": 8, "heads": 4}
 
 def run(config=SMALL, test_filter="^(?!.*resident)", seed=1, **parameters):
     component = AttentionEngine(engine=replace(card("sim2"), **config))
-    return run_bench(component, "cocotb_attention", test_filter, parameters={"engine": config, **parameters}, seed=seed)
+    return run_bench(
+        component, "cocotb_attention", test_filter, parameters={"engine": config, **parameters}, seed=seed
+    )
 
 
 @pytest.mark.parametrize("seed", [1, 2])

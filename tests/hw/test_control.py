@@ -39,7 +39,9 @@ class _Broken(Control):
         return words
 
 
-@pytest.mark.parametrize("name, reason", [("arguments_are_latched", "args changed"), ("interrupts", "0 == 3")])
+@pytest.mark.parametrize(
+    "name, reason", [("arguments_are_latched", "args changed"), ("interrupts", "0 == 3")]
+)
 def test_bench_sees_broken_control(name, reason):
     with pytest.raises(BenchError, match=reason):
         run_bench(_Broken(engine=card("sim2")), "cocotb_control", name, parameters={"channels": 2})

@@ -36,7 +36,9 @@ class _Broken(wiring.Component):
         return m
 
 
-@pytest.mark.parametrize("name, reason", [("adds_up", "counter"), ("clear_parts_before_from_after", "tests failed")])
+@pytest.mark.parametrize(
+    "name, reason", [("adds_up", "counter"), ("clear_parts_before_from_after", "tests failed")]
+)
 def test_bench_sees_broken_counters(name, reason):
     with pytest.raises(BenchError, match=reason):
         run_bench(_Broken(), "cocotb_counters", name)

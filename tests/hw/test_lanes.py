@@ -14,7 +14,9 @@ SMALL = {"lanes": 16, "accumulators": 16}
 
 def run(config=SMALL, test_filter=None, seed=1, **parameters):
     component = LaneGroup(engine=replace(card("sim2"), **config))
-    return run_bench(component, "cocotb_lanes", test_filter, parameters={"engine": config, **parameters}, seed=seed)
+    return run_bench(
+        component, "cocotb_lanes", test_filter, parameters={"engine": config, **parameters}, seed=seed
+    )
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -22,11 +22,14 @@ class _KeepsCurrentSlot(Loader):
         shadow = loader.Queue(filing.o.p.shape(), depth=2)
         m.submodules.shadow = shadow
         m.d.comb += [
-            shadow.i.valid.eq(filing.o.valid), filing.o.ready.eq(shadow.i.ready), shadow.i.p.eq(filing.o.p), shadow.i.p.drop.eq(0),
+            shadow.i.valid.eq(filing.o.valid), filing.o.ready.eq(shadow.i.ready), shadow.i.p.eq(filing.o.p),
+            shadow.i.p.drop.eq(0),
         ]
         super()._file(m, shadow)
 
 
 def test_bench_sees_an_overwritten_slot():
     with pytest.raises(BenchError, match="AssertionError"):
-        run_bench(_KeepsCurrentSlot(ENGINE), "cocotb_loader", "every_slot", parameters={"lanes": ENGINE.lanes})
+        run_bench(
+            _KeepsCurrentSlot(ENGINE), "cocotb_loader", "every_slot", parameters={"lanes": ENGINE.lanes}
+        )

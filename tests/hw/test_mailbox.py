@@ -36,8 +36,10 @@ class Station(wiring.Component):
         writes = stream.Signature(io_write_layout(engine))
         super().__init__({
             "clear": In(1), "add": In(stream.Signature(ADD)), "idle": Out(1),
-            "start": In(1), "fields": In(mailbox_fields()), "writes_quiet": In(1), "write": Out(writes), "done": Out(1),
-            "token": In(stream.Signature(16)), "count": Out(range(Io.MAX_NEW + 1)), "token_write": Out(writes),
+            "start": In(1), "fields": In(mailbox_fields()), "writes_quiet": In(1), "write": Out(writes),
+            "done": Out(1),
+            "token": In(stream.Signature(16)), "count": Out(range(Io.MAX_NEW + 1)),
+            "token_write": Out(writes),
         })
 
     def elaborate(self, platform):
@@ -50,9 +52,10 @@ class Station(wiring.Component):
         wiring.connect(m, tokens.write, wiring.flipped(self.token_write))
         wiring.connect(m, mailbox.write, wiring.flipped(self.write))
         m.d.comb += [
-            counters.clear.eq(self.clear), tokens.clear.eq(self.clear & self._clears), self.idle.eq(counters.idle),
-            self.count.eq(tokens.count),
-            mailbox.start.eq(self.start), mailbox.fields.eq(self.fields), mailbox.writes_quiet.eq(self.writes_quiet),
+            counters.clear.eq(self.clear), tokens.clear.eq(self.clear & self._clears),
+            self.idle.eq(counters.idle), self.count.eq(tokens.count),
+            mailbox.start.eq(self.start), mailbox.fields.eq(self.fields),
+            mailbox.writes_quiet.eq(self.writes_quiet),
             counters.index.eq(mailbox.index), mailbox.value.eq(counters.value), self.done.eq(mailbox.done),
         ]
         return m
@@ -60,7 +63,9 @@ class Station(wiring.Component):
 
 def _run(lanes, seed=1, test_filter=None, **options):
     station = Station(engine=replace(card("sim2"), lanes=lanes), **options)
-    return run_bench(station, "cocotb_mailbox", test_filter, {"lanes": lanes, "build_id": hex(BUILD_ID)}, seed)
+    return run_bench(
+        station, "cocotb_mailbox", test_filter, {"lanes": lanes, "build_id": hex(BUILD_ID)}, seed
+    )
 
 
 @pytest.mark.parametrize("lanes, seed", [(16, 1), (32, 2), (32, 3), (64, 4)])

@@ -44,7 +44,8 @@ class ChannelBench:
         dut.index.value, dut.pointer.value, dut.io_pointer.value = self.index, POINTER, IO_POINTER
         dut.abort.value = dut.clear.value = 0
         dut.ring.value = bits(RingShape, {
-            "log_groups": ring.log_groups, "columns": ring.columns, "heads": ring.heads, "head_words": ring.words,
+            "log_groups": ring.log_groups, "columns": ring.columns, "heads": ring.heads,
+            "head_words": ring.words,
             "anchors": shape.anchors, "ring": shape.window + 1, "score_frac": ring.frac,
         })
         await self.bench.reset()
@@ -62,7 +63,9 @@ class ChannelBench:
         """Beats of the memory as signed bytes, [beat][lane]."""
         size = self.engine.beat_bytes
         places = [pointer + (first + k) * size for k in range(beats)]
-        raw = b"".join(self.contents.get(place, beat_at(place, size)).to_bytes(size, "little") for place in places)
+        raw = b"".join(
+            self.contents.get(place, beat_at(place, size)).to_bytes(size, "little") for place in places
+        )
         return np.frombuffer(raw, np.int8).reshape(-1, size)
 
     def _vector(self, words):
@@ -74,11 +77,13 @@ class ChannelBench:
     def matrix(self, stream):
         """A random MATRIX command: (command, vector, requests, answers)."""
         rng, lanes = self.rng, self.engine.lanes
-        log_groups, columns, words, beats = rng.randrange(4), rng.choice(COLUMNS), rng.randrange(1, 5), rng.choice([1, 2, 5])
+        log_groups, columns = rng.randrange(4), rng.choice(COLUMNS)
+        words, beats = rng.randrange(1, 5), rng.choice([1, 2, 5])
         command = {
-            "work": Work.MATRIX, "stream": stream, "base": 0x10000 + rng.randrange(5000), "words": words, "beats": beats,
-            "log_groups": log_groups, "columns": columns, "acc": rng.randrange(self.engine.accumulators - beats + 1),
-            "traffic": rng.randrange(7),
+            "work": Work.MATRIX, "stream": stream, "base": 0x10000 + rng.randrange(5000), "words": words,
+            "beats": beats,
+            "log_groups": log_groups, "columns": columns,
+            "acc": rng.randrange(self.engine.accumulators - beats + 1), "traffic": rng.randrange(7),
         }
         vector, group, column = self._vector(words), self.index // columns, self.index % columns
         answers = np.zeros((beats, lanes), np.int64)
@@ -87,14 +92,19 @@ class ChannelBench:
             weights = self._bytes(command["base"], len(mine) * beats).reshape(len(mine), beats * lanes)
             answers = ops.matvec(weights.T.astype(np.int64), mine).reshape(beats, lanes)
             self.traffic[command["traffic"]] += beats * (len(mine) if stream else int(np.count_nonzero(mine)))
-        return self._with_strangers(command, vector, column, columns, Origin.ACC, command["acc"], answers.tolist())
+        return self._with_strangers(
+            command, vector, column, columns, Origin.ACC, command["acc"], answers.tolist()
+        )
 
     def _with_strangers(self, command, vector, column, columns, source, first, answers):
         """Requests for `answers`, with some for another column, which get zeros, in between."""
         requests, expected = [], []
         for k, answer in enumerate(answers):
             if columns > 1 and self.rng.random() < 0.3:
-                requests.append({"source": source, "address": first + k, "column": (column + 1) % columns, "columns": columns})
+                requests.append({
+                    "source": source, "address": first + k, "column": (column + 1) % columns,
+                    "columns": columns,
+                })
                 expected.append([0] * self.engine.lanes)
             requests.append({"source": source, "address": first + k, "column": column, "columns": columns})
             expected.append(answer)
@@ -104,8 +114,8 @@ class ChannelBench:
         rng, lanes, channels = self.rng, self.engine.lanes, self.engine.channels
         words, count = rng.randrange(1, 4), rng.randrange(1, 4)
         command = {
-            "work": Work.HEAD, "stream": 1, "base": 0x8000 + rng.randrange(1000), "words": words, "count": count,
-            "columns": channels, "traffic": 6,
+            "work": Work.HEAD, "stream": 1, "base": 0x8000 + rng.randrange(1000), "words": words,
+            "count": count, "columns": channels, "traffic": 6,
         }
         vector = self._vector(words)
         size = words * lanes + SCALE_BEATS
@@ -125,7 +135,10 @@ class ChannelBench:
     def send_side(self, io=0):
         """A SIDE command of this channel and one of another."""
         count, base = self.rng.randrange(1, 6), self.rng.randrange(2000)
-        side = {"work": Work.SIDE, "io": io, "base": base, "count": count, "channel": self.index, "traffic": 8 + io}
+        side = {
+            "work": Work.SIDE, "io": io, "base": base, "count": count, "channel": self.index,
+            "traffic": 8 + io,
+        }
         self.commands.send([side, {**side, "channel": self.index ^ 1}])
         self.traffic[8 + io] += count
         beats = self._bytes(base, count, IO_POINTER if io else POINTER)
@@ -172,7 +185,8 @@ class ChannelBench:
             numerators, denominators = self.ring.expected(attention, q)
             place = {"column": self.ring.column, "columns": self.ring.columns}
             await self._compare(
-                [{"source": Origin.WEIGHTED, "address": k, **place} for k in range(len(numerators))], numerators, attention
+                [{"source": Origin.WEIGHTED, "address": k, **place} for k in range(len(numerators))],
+                numerators, attention
             )
             # Lanes beyond the column's real heads mean nothing.
             await self._ask([{"source": Origin.WEIGHT, **place}])
@@ -184,14 +198,16 @@ class ChannelBench:
         if self.rng.random() < 0.5:
             self.send_side()
         for layer in range(self.ring.shape.layers):
-            kv, first, second, third = self.ring.command(layer, position), self.matrix(0), self.matrix(0), self.matrix(1)
+            kv = self.ring.command(layer, position)
+            first, second, third = self.matrix(0), self.matrix(0), self.matrix(1)
             self.kv.send([{k: v for k, v in kv.items() if k != "layer"}])
             self.commands.send([first[0], {"work": Work.FENCE}, second[0], third[0]])
             self.traffic[7] += len(self.ring.mine(kv["load"])) * 2 * self.ring.half
             plan += [(first, None), (second, kv), (third, None)]
         plan.append((self.head(), None))
         self.commands.send([plan[-1][0][0]])
-        await self.bench.until(lambda: len(self.drains.side) == len(self.side), limit=2000)      # never beside a drain
+        # never beside a drain
+        await self.bench.until(lambda: len(self.drains.side) == len(self.side), limit=2000)
         for operation, attention in plan:
             await self._operation(operation, attention)
 
@@ -199,12 +215,19 @@ class ChannelBench:
         """Words to the io buffer; only channel 0 writes them."""
         words = {}
         while len(words) < count:
-            words[self.rng.choice([0, self.rng.randrange(2000)])] = list(self.rng.randbytes(self.engine.lanes))
-        self.casts.send([{"kind": Cast.WRITE, "address": a, "word": dict(enumerate(w))} for a, w in words.items()])
+            words[self.rng.choice([0, self.rng.randrange(2000)])] = list(
+                self.rng.randbytes(self.engine.lanes)
+            )
+        self.casts.send(
+            [{"kind": Cast.WRITE, "address": a, "word": dict(enumerate(w))} for a, w in words.items()]
+        )
         await self.bench.until(lambda: not self.casts.queue, limit=5000)
         await self.bench.step(5)
         await self.bench.until(lambda: int(self.dut.write_quiet.value), limit=20_000)
-        return {IO_POINTER + a * self.engine.beat_bytes: int.from_bytes(bytes(w), "little") for a, w in words.items()}
+        return {
+            IO_POINTER + a * self.engine.beat_bytes: int.from_bytes(bytes(w), "little")
+            for a, w in words.items()
+        }
 
     async def finish(self):
         """Counters, side beats, the ring in memory; nothing is left over."""
@@ -214,7 +237,8 @@ class ChannelBench:
         lanes = [0] * (self.engine.lanes - 2)
         await self._compare(
             [{"source": Origin.COUNTER, "address": kind, **place} for kind in range(16)],
-            [[self.traffic[kind] & 0xFFFF, self.traffic[kind] >> 16, *lanes] for kind in range(16)], "counters",
+            [[self.traffic[kind] & 0xFFFF, self.traffic[kind] >> 16, *lanes] for kind in range(16)],
+            "counters",
         )
         assert self.drains.side == self.side
         assert self.done.count == self.operations > 0

@@ -36,7 +36,8 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def kernels(request):
-    """kernels(name) -> KernelInfo; built when it is first asked for, with the processors that other workers leave."""
+    """kernels(name) -> KernelInfo; built when it is first asked for, with the processors that other workers
+    leave."""
     reporter = request.config.pluginmanager.get_plugin("terminalreporter")
     capture = request.config.pluginmanager.get_plugin("capturemanager")
     workers = getattr(request.config, "workerinput", {}).get("workercount", 1)

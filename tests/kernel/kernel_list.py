@@ -1,7 +1,7 @@
 """The kernels of these tests.
 
-`NAMES` is the whole list: at most eight are ever built, and those whose tests are not `slow` stay few. A kernel is
-generated and compiled once per content; the cache lies in the repository's build folder.
+`NAMES` is the whole list: at most eight are ever built, and those whose tests are not `slow` stay few. A
+kernel is generated and compiled once per content; the cache lies in the repository's build folder.
 """
 
 from dataclasses import replace
@@ -42,7 +42,8 @@ NAMES = (*PRESETS, *ENGINES)
 
 
 def obtain(name: str, jobs: int = 1, progress: Progress = silent) -> KernelInfo:
-    """Kernel `name` with its simulator; builds what the cache does not have, with so many compilers at a time."""
+    """Kernel `name` with its simulator; builds what the cache does not have, with so many compilers at a
+    time."""
     if name in PRESETS:
         kernel = obtain_kernel(*PRESETS[name], CACHE, progress)
     else:

@@ -1,4 +1,5 @@
-"""`symlight bench` on the simulated card: a pass measured by itself is the pass of a longer run; differences are found."""
+"""`symlight bench` on the simulated card: a pass measured by itself is the pass of a longer run; differences
+are found."""
 
 import json
 from dataclasses import replace
@@ -67,8 +68,12 @@ def test_a_loaded_state_gives_the_passes_of_the_ingested_one(measured):
     """Behind `load` stand two prompt tokens: the passes and tokens from there are the same to the cycle."""
     whole, _ = measured()
     loaded, _ = measured(ingest=False)
-    assert loaded.difference is None and loaded.tokens == whole.tokens and loaded.autonomous == whole.autonomous
-    assert [one.cycles for one in loaded.passes] == [one.cycles for one in whole.passes[-len(loaded.passes) :]]
+    assert (
+        loaded.difference is None and loaded.tokens == whole.tokens and loaded.autonomous == whole.autonomous
+    )
+    assert [one.cycles for one in loaded.passes] == [
+        one.cycles for one in whole.passes[-len(loaded.passes) :]
+    ]
     assert [one.kind for one in loaded.passes] == ["prompt", "first"] + ["decode"] * (NEW - 1)
 
 

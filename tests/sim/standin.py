@@ -1,12 +1,23 @@
 """A small kernel with the real kernel's ports, to test the simulated card without the accelerator.
 
-A run reads `n_prompt` beats from pointer `hbm01`, adds up the first 32-bit word of each, idles for `n_new` cycles, and writes one beat
-to pointer `io`: run id, sum, worst read response, command. `flags` 1 makes it break a rule: an assertion fails; `flags` 2
-makes it withdraw an address that was not accepted.
+A run reads `n_prompt` beats from pointer `hbm01`, adds up the first 32-bit word of each, idles for `n_new`
+cycles, and writes one beat to pointer `io`: run id, sum, worst read response, command. `flags` 1 makes it
+break a rule: an assertion fails; `flags` 2 makes it withdraw an address that was not accepted.
 """
 
 from amaranth.back import verilog
-from amaranth.hdl import Assert, Cat, ClockDomain, ClockSignal, Const, Elaboratable, Module, Mux, ResetSignal, Signal
+from amaranth.hdl import (
+    Assert,
+    Cat,
+    ClockDomain,
+    ClockSignal,
+    Const,
+    Elaboratable,
+    Module,
+    Mux,
+    ResetSignal,
+    Signal,
+)
 from amaranth.lib import wiring
 
 from symlight.hw.axi import BURST_INCR, AxiLite, AxiMaster
@@ -54,14 +65,18 @@ class StandIn(Elaboratable):
         size = (self.engine.beat_bytes - 1).bit_length()
         for bus in self.memory:
             m.d.comb += [
-                bus.arsize.eq(size), bus.awsize.eq(size), bus.arburst.eq(BURST_INCR), bus.awburst.eq(BURST_INCR),
-                bus.arlen.eq(0), bus.awlen.eq(0), bus.wstrb.eq(~0), bus.wlast.eq(1), bus.bready.eq(1), bus.rready.eq(1),
+                bus.arsize.eq(size), bus.awsize.eq(size), bus.arburst.eq(BURST_INCR),
+                bus.awburst.eq(BURST_INCR),
+                bus.arlen.eq(0), bus.awlen.eq(0), bus.wstrb.eq(~0), bus.wlast.eq(1), bus.bready.eq(1),
+                bus.rready.eq(1),
             ]
         args, reader, writer = control.args, self.memory[1], self.memory[0]
         # A port that nothing drives would become an input.
         m.d.comb += [s.eq(0) for bus in self.memory if bus is not reader for s in (bus.araddr, bus.arvalid)]
         m.d.comb += [
-            s.eq(0) for bus in self.memory if bus is not writer for s in (bus.awaddr, bus.awvalid, bus.wdata, bus.wvalid)
+            s.eq(0) for bus in self.memory if bus is not writer for s in (
+                bus.awaddr, bus.awvalid, bus.wdata, bus.wvalid
+            )
         ]
         asked, got, idle = Signal(16), Signal(16), Signal(32)
         total, worst = Signal(32), Signal(2)
@@ -81,7 +96,9 @@ class StandIn(Elaboratable):
             with m.State("READ"):
                 m.d.sync += Assert(~args.flags[0], "flag 1 was set")
                 m.d.comb += [
-                    reader.araddr.eq(args.hbm01 + asked * self.engine.beat_bytes + Mux(args.flags[1], idle[:1] * 4096, 0)),
+                    reader.araddr.eq(
+                        args.hbm01 + asked * self.engine.beat_bytes + Mux(args.flags[1], idle[:1] * 4096, 0)
+                    ),
                     reader.arvalid.eq(asked != args.n_prompt),
                 ]
                 m.d.sync += idle.eq(Mux(args.flags[1], idle + 1, 0))

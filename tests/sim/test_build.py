@@ -24,7 +24,9 @@ def test_second_build_is_the_first(standin, library, monkeypatch):
 
 def test_key_follows_content():
     base = build._key(["-O3"], {"a.v": b"1", "b.v": b"2"})
-    others = [(["-O2"], {"a.v": b"1", "b.v": b"2"}), (["-O3"], {"a.v": b"12", "b.v": b""}), (["-O3"], {"a.v": b"1"})]
+    others = [
+        (["-O2"], {"a.v": b"1", "b.v": b"2"}), (["-O3"], {"a.v": b"12", "b.v": b""}), (["-O3"], {"a.v": b"1"})
+    ]
     assert base not in [build._key(*other) for other in others]
 
 
@@ -116,9 +118,12 @@ def test_manifest_round_trip(standin):
 
 
 @pytest.mark.parametrize("change, message", [
-    ({"format_version": 2}, "format_version"), ({"kernel": "other"}, "other"), ({"build_id": "12"}, "build_id"),
-    ({"files": {"symlight.v": {"sha256": "0"}}}, "not the file"), ({"files": {"x.v": {"sha256": "0"}}}, "cannot be read"),
-    ({"engine": {"channels": 1}}, "engine"), ({"files": []}, "objects"), ({"files": {"symlight.v": 1}}, "sha256"),
+    ({"format_version": 2}, "format_version"), ({"kernel": "other"}, "other"),
+    ({"build_id": "12"}, "build_id"),
+    ({"files": {"symlight.v": {"sha256": "0"}}}, "not the file"),
+    ({"files": {"x.v": {"sha256": "0"}}}, "cannot be read"),
+    ({"engine": {"channels": 1}}, "engine"), ({"files": []}, "objects"),
+    ({"files": {"symlight.v": 1}}, "sha256"),
 ])
 def test_bad_manifest_is_refused(tmp_path, standin, change, message):
     shutil.copytree(standin.path, tmp_path / "k")

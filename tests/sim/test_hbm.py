@@ -1,6 +1,8 @@
-"""The memory model against measurements on cards and the simulations that agree with them (names of the cases).
+"""The memory model against measurements on cards and the simulations that agree with them (names of the
+cases).
 
-Expected numbers: GB/s of one pseudo-channel, nanoseconds; "native" is a 256-bit port at 450 MHz, latency 94 ns outside the DRAM.
+Expected numbers: GB/s of one pseudo-channel, nanoseconds; "native" is a 256-bit port at 450 MHz, latency 94
+ns outside the DRAM.
 """
 
 import ctypes
@@ -23,8 +25,10 @@ def traffic(traffic_library):
         beats = np.ascontiguousarray(np.broadcast_to(beats, addresses.shape), np.uint8)
         issued, done = np.zeros((2, addresses.size), np.int64)
         cycles = library.traffic_run(
-            ",".join(f"{k}={v}" for k, v in settings.items()).encode(), mhz, beat_bytes, ctypes.c_uint64(seed),
-            ctypes.c_int64(addresses.size), *(ctypes.c_void_p(a.ctypes.data) for a in (addresses, beats, issued, done)),
+            ",".join(f"{k}={v}" for k, v in settings.items()).encode(), mhz, beat_bytes,
+            ctypes.c_uint64(seed),
+            ctypes.c_int64(addresses.size),
+            *(ctypes.c_void_p(a.ctypes.data) for a in (addresses, beats, issued, done)),
         )
         assert cycles > 0, f"traffic failed with {cycles}"
         return cycles, done - issued
@@ -85,7 +89,9 @@ def test_ascending_pieces(traffic, size):
     for (mhz, beat, bursts), expected in zip(ports, ROWS[size], strict=True):
         aligned = addresses // beat * beat      # a piece narrower than a beat reads the whole beat
         cycles, _ = traffic(aligned, max(1, size // beat), mhz, beat, bursts=bursts, **NATIVE)
-        assert rate(addresses.size * size, cycles, mhz) == pytest.approx(expected, rel=0.02), (mhz, beat, bursts)
+        assert rate(addresses.size * size, cycles, mhz) == pytest.approx(expected, rel=0.02), (
+            mhz, beat, bursts
+        )
 
 
 def test_limits_in_flight(traffic):

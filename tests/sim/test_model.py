@@ -25,7 +25,9 @@ class Rig:
         self.model = Model(library, channels=2, clock_mhz=175, settings=settings, **options)
         self.io = np.full(4096, 0xEE, np.uint8)
         rng = np.random.default_rng(5)
-        self.weights = np.ascontiguousarray(rng.integers(0, 1 << 32, (words, BEAT // 4), np.uint32)).view(np.uint8).reshape(-1)
+        self.weights = np.ascontiguousarray(
+            rng.integers(0, 1 << 32, (words, BEAT // 4), np.uint32)
+        ).view(np.uint8).reshape(-1)
         self.model.attach(0, IO, self.io)
         self.model.attach(1, WEIGHTS, self.weights)
 

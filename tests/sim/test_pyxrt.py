@@ -1,4 +1,5 @@
-"""pyxrt's names over the simulated card: what a program may count on, and the traps that a card would have, too."""
+"""pyxrt's names over the simulated card: what a program may count on, and the traps that a card would have,
+too."""
 
 import gc
 import json
@@ -15,7 +16,10 @@ from symlight.sim.manifest import write_kernel
 
 pytestmark = pytest.mark.timeout(60)
 COMMAND, RUN_ID, N_PROMPT, N_NEW, EOS, FLAGS, WATCHDOG, IO, HBM00, HBM01 = range(10)
-TO, FROM = pyxrt.xclBOSyncDirection.XCL_BO_SYNC_BO_TO_DEVICE, pyxrt.xclBOSyncDirection.XCL_BO_SYNC_BO_FROM_DEVICE
+TO, FROM = (
+    pyxrt.xclBOSyncDirection.XCL_BO_SYNC_BO_TO_DEVICE,
+    pyxrt.xclBOSyncDirection.XCL_BO_SYNC_BO_FROM_DEVICE,
+)
 DONE, TIMEOUT = pyxrt.ert_cmd_state.ERT_CMD_STATE_COMPLETED, pyxrt.ert_cmd_state.ERT_CMD_STATE_TIMEOUT
 
 
@@ -55,7 +59,9 @@ class Program:
 
 
 @pytest.mark.parametrize("context", [False, True], ids=["2.13", "2.16"])
-@pytest.mark.parametrize("options", [{}, {"hbm": "ideal"}, {"back_pressure": 0.4, "seed": 7}, {"clock_mhz": 300}])
+@pytest.mark.parametrize(
+    "options", [{}, {"hbm": "ideal"}, {"back_pressure": 0.4, "seed": 7}, {"clock_mhz": 300}]
+)
 def test_runs(standin, plug, options, context):
     plug(**options)
     program = Program(standin, context)
@@ -239,7 +245,9 @@ def test_opening(standin, plug, tmp_path):
     assert image.get_kernels()[0].get_num_args() == 10
     banks = image.get_mems()
     assert len(banks) == 32 and [m.get_used() for m in banks[:3]] == [True, True, False]
-    assert (banks[1].get_tag(), banks[1].get_base_address(), banks[1].get_size_kb()) == ("HBM[1]", 1 << 28, 1 << 18)
+    assert (banks[1].get_tag(), banks[1].get_base_address(), banks[1].get_size_kb()) == (
+        "HBM[1]", 1 << 28, 1 << 18
+    )
     with pytest.raises(RuntimeError, match="No such kernel"):
         pyxrt.kernel(device, uuid, "other")
     alone = pyxrt.kernel(device, uuid, "symlight", pyxrt.kernel.exclusive)
@@ -260,7 +268,8 @@ def test_loading_the_same_again_does_nothing(standin, plug, tmp_path):
     program.device.load_xclbin(str(standin.path))
     assert card.model is model and program.run.wait(1) is TIMEOUT
     other = write_kernel(
-        tmp_path, engine=standin.engine, build_id="f" * 32, files={"symlight.v": standin.sources[0].read_text()}
+        tmp_path, engine=standin.engine, build_id="f" * 32,
+        files={"symlight.v": standin.sources[0].read_text()}
     )
     with pytest.raises(RuntimeError, match="busy"):
         program.device.load_xclbin(str(other.path))

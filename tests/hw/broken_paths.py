@@ -5,7 +5,7 @@ import functools
 
 from amaranth.hdl import Module
 from amaranth.lib import data
-from bench import ports_only, to_verilog
+from bench_build import ports_only, to_verilog
 from paths_bench import ENGINE, UNIT_ENGINE
 from vector_bench import SideBySide
 

@@ -3,7 +3,7 @@
 import functools
 
 from amaranth.hdl import Cat, Module, Signal, signed
-from bench import to_verilog, ports_only
+from bench_build import ports_only, to_verilog
 from sequencer_bench import ENGINE, RECIPROCAL
 from vector_bench import SideBySide
 

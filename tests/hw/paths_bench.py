@@ -3,7 +3,8 @@ of port values."""
 
 import functools
 
-from bench import Agent, to_verilog, ports_only
+from bench import Agent
+from bench_build import ports_only, to_verilog
 from sequencer_bench import Ports, SmallEngine
 from vector_bench import SideBySide
 

@@ -8,7 +8,8 @@ an output of that kind. Both know the component's signature, so benches speak of
 import functools
 from dataclasses import replace
 
-from bench import Agent, bits, fields, ports_only, stalls, to_verilog
+from bench import Agent, bits, fields, stalls
+from bench_build import ports_only, to_verilog
 from vector_bench import SideBySide, pack
 
 from symlight.hw.config import Engine, card

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from bench import BenchError, ports_only, run_bench, to_verilog
+from bench import BenchError, run_bench
+from bench_build import ports_only, to_verilog
 
 from symlight.hw.channel.channel import Channel
 from symlight.hw.config import card

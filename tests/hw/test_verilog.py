@@ -4,7 +4,8 @@ import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from bench import run_bench, to_verilog
+from bench import run_bench
+from bench_build import to_verilog
 from vector_bench import SideBySide
 
 from symlight.hw.lib import Queue

@@ -4,7 +4,6 @@ card."""
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -146,14 +145,23 @@ def test_ctrl_c_in_the_middle_of_an_upload(rig, machine, expected):
     works(machine(), expected)
 
 
-def interrupt_soon(seconds: float = 0.1) -> None:
-    threading.Timer(seconds, signal.raise_signal, [signal.SIGINT]).start()
+def interrupt(device, look: int) -> None:
+    """Ctrl-C at the driver's so many-th look at a run; its slices are 20 ms."""
+    wait, looks = device._card.wait, []
+
+    def interrupted(milliseconds):
+        looks.append(milliseconds)
+        if len(looks) == look:
+            signal.raise_signal(signal.SIGINT)
+        return wait(milliseconds)
+
+    device._card.wait = interrupted
 
 
 def test_ctrl_c_in_the_middle_of_a_run(machine, expected):
     """The run ends within the grace period, its session is lost, and a reset starts the next."""
     device = machine(grace_ms=60_000)
-    interrupt_soon()
+    interrupt(device, 4)
     with pytest.raises(KeyboardInterrupt):
         slow_run(device)
     with pytest.raises(UserError, match="session is gone .a run was interrupted"):
@@ -164,7 +172,7 @@ def test_ctrl_c_in_the_middle_of_a_run(machine, expected):
 def test_ctrl_c_in_a_run_that_goes_on(rig, machine, expected):
     """Without patience the device is given up, and the next driver has a card that works."""
     device = machine(grace_ms=0)
-    interrupt_soon(0.02)
+    interrupt(device, 2)
     with pytest.raises(KeyboardInterrupt):
         slow_run(device)
     with pytest.raises(UserError, match="interrupted and is still going on"):
@@ -179,13 +187,13 @@ def test_ctrl_c_in_a_run_that_goes_on(rig, machine, expected):
 def test_ctrl_c_while_tokens_are_shown(machine, expected):
     device, seen = machine(grace_ms=60_000), []
 
-    def interrupt(token):
+    def show(token):
         seen.append(token)
         if len(seen) == 3:
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        slow_run(device, interrupt)
+        slow_run(device, show)
     assert seen == expected[:3]
     works(device, expected)
 

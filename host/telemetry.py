@@ -124,13 +124,20 @@ def find_sensor(card: Card | None, devices: Path = PCI) -> tuple[Sensor | None, 
     if card is None:
         return None, "this device is no card and has no sensor"
     sensor = XrtSensor(card)
-    if sensor.read().watts is not None:
+    if _gives_power(sensor):
         return sensor, "board power by XRT"
     address = card.info("bdf")
     hwmon = HwmonSensor.of(address, devices)
-    if hwmon is not None and hwmon.read().watts is not None:
+    if hwmon is not None and _gives_power(hwmon):
         return hwmon, "board power by the driver's hwmon folder: XRT gives none"
     return None, f"the card at {address} ({card.info('name')}) has no power sensor"
+
+
+def _gives_power(sensor: Sensor) -> bool:
+    try:
+        return sensor.read().watts is not None
+    except (UserError, OSError):
+        return False
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,19 @@ def test_the_sensor_that_gives_power_is_found(tmp_path):
     assert find_sensor(None) == (None, "this device is no card and has no sensor")
 
 
+def test_a_sensor_that_cannot_be_asked_is_none(tmp_path):
+    class Refusing(StubCard):
+        def info(self, what):
+            if what == "thermal":
+                raise UserError("asking the device for thermal failed")
+            return super().info(what)
+
+    card = Refusing(shapes.electrical(20.5))
+    assert find_sensor(card, tmp_path)[0] is None
+    hwmon(tmp_path)
+    assert find_sensor(card, tmp_path)[0].source == "hwmon"
+
+
 # ---- series ----
 
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-
 from symlight.model.errors import UserError
 from symlight.model.state import State
 from symlight.model.weights import IntegerModel
@@ -20,8 +19,8 @@ from .machine import Machine, Progress, RunResult, silent
 from .reference import ReferenceMachine
 from .verify import pass_difference
 
-PROMPT, FIRST, DECODE = "prompt", "first", "decode"     # kinds of a pass, see `Pass`
-PORT_COUNTERS = ("read_beats", "read_waits", "read_stalls", "address_stalls")       # of sim/axi_slave.h
+PROMPT, FIRST, DECODE = "prompt", "first", "decode"  # kinds of a pass, see `Pass`
+PORT_COUNTERS = ("read_beats", "read_waits", "read_stalls", "address_stalls")  # of sim/axi_slave.h
 
 
 @dataclass(frozen=True)
@@ -88,9 +87,19 @@ class ReferenceRun:
     final : State
     """
 
-    def __init__(self, model: IntegerModel, prompt: Sequence[int], n_new: int, *, ingest: bool, progress: Progress = silent):
+    def __init__(
+        self,
+        model: IntegerModel,
+        prompt: Sequence[int],
+        n_new: int,
+        *,
+        ingest: bool,
+        progress: Progress = silent,
+    ):
         if len(prompt) < 2 or n_new < 2:
-            raise UserError(f"a benchmark needs two prompt tokens and two new ones, not {len(prompt)} and {n_new}")
+            raise UserError(
+                f"a benchmark needs two prompt tokens and two new ones, not {len(prompt)} and {n_new}"
+            )
         machine = ReferenceMachine(model)
         before = 0 if ingest else len(prompt) - 1
         total = len(prompt) + n_new
@@ -114,7 +123,12 @@ class ReferenceRun:
 
 
 def measure(
-    model: IntegerModel, expected: ReferenceRun, options: DeviceOptions, *, clock_mhz: int, autonomous: bool = False,
+    model: IntegerModel,
+    expected: ReferenceRun,
+    options: DeviceOptions,
+    *,
+    clock_mhz: int,
+    autonomous: bool = False,
     progress: Progress = silent,
 ) -> Measurement:
     """Open the simulated card, do every run of `expected`, and compare each with the reference."""
@@ -140,16 +154,17 @@ def _passes(machine: Machine, expected: ReferenceRun, measured: Measurement, pro
         after = ports.read()
         measured.tokens += ours.tokens
         measured.simulated_cycles += after["cycles"] - before["cycles"]
-        if ours.passes:     # the first token of a session is pending only: a run without a pass
+        if ours.passes:  # the first token of a session is pending only: a run without a pass
             kind = PROMPT if not n_new else FIRST if not measured.of(FIRST) else DECODE
             seen = {name: after[name] - before[name] for name in PORT_COUNTERS}
             measured.passes.append(_pass(kind, ours, seen))
         progress("simulate", i + 1, len(runs))
-        if (ours.tokens, ours.passes) != (theirs.tokens, theirs.passes) or not np.array_equal(ours.active, theirs.active):
+        if (ours.tokens, ours.passes) != (theirs.tokens, theirs.passes) or not np.array_equal(
+            ours.active, theirs.active
+        ):
             state = machine.read_state()
-            measured.difference = (
-                f"run {i}: tokens {ours.tokens} instead of {theirs.tokens}; "
-                + (pass_difference(ours.active, theirs.active, state, state) or "the event counts agree")
+            measured.difference = f"run {i}: tokens {ours.tokens} instead of {theirs.tokens}; " + (
+                pass_difference(ours.active, theirs.active, state, state) or "the event counts agree"
             )
             return
 

@@ -32,15 +32,21 @@ def _throughput(axis, results: list[dict]) -> None:
     width = 0.2
     series = {
         f"this design, p{prefix}": {
-            one["build"]: one["passes_per_second"][str(paper.CLOCK_MHZ)] for one in results if one["prefix"] == prefix
+            one["build"]: one["passes_per_second"][str(paper.CLOCK_MHZ)]
+            for one in results
+            if one["prefix"] == prefix
         }
         for prefix in (32, 480)
     }
     series["paper, device (prefix not stated)"] = paper.DEVICE_PASSES_PER_SECOND
-    series["paper, host-observed, p32"] = {build: rate for (build, prefix), rate in paper.HOST_TOKENS_PER_SECOND.items() if prefix == 32}
+    series["paper, host-observed, p32"] = {
+        build: rate for (build, prefix), rate in paper.HOST_TOKENS_PER_SECOND.items() if prefix == 32
+    }
     for number, (label, rates) in enumerate(series.items()):
         here = [(i, rates[build]) for i, build in enumerate(builds) if build in rates]
-        axis.bar([i + (number - 1.5) * width for i, _ in here], [rate for _, rate in here], width, label=label)
+        axis.bar(
+            [i + (number - 1.5) * width for i, _ in here], [rate for _, rate in here], width, label=label
+        )
     axis.set_xticks(range(len(builds)), builds)
     axis.set_ylabel(f"decode passes/s at {paper.CLOCK_MHZ} MHz")
     axis.set_title("throughput by build (ours simulated)")
@@ -57,8 +63,15 @@ def _cycles(axis, results: list[dict]) -> None:
             heights = [one["phases"][phase][part] for one in results]
             label = phase if part == "stream" else None
             axis.bar(
-                range(len(results)), heights, 0.7, bottom=bottom, label=label, hatch=hatch, color=colours[number % 10],
-                edgecolor="white", linewidth=0.3,
+                range(len(results)),
+                heights,
+                0.7,
+                bottom=bottom,
+                label=label,
+                hatch=hatch,
+                color=colours[number % 10],
+                edgecolor="white",
+                linewidth=0.3,
             )
             bottom = [a + b for a, b in zip(bottom, heights, strict=True)]
     axis.set_xticks(range(len(results)), names, fontsize=7, rotation=30)

@@ -6,7 +6,6 @@ from statistics import median
 import numpy as np
 from rich.console import Console
 from rich.table import Table
-
 from symlight.hw.config import Engine
 from symlight.hw.layout import Layout, MatrixPlan
 from symlight.model.config import ModelShape
@@ -15,8 +14,8 @@ from symlight.model.reference import SITES
 from . import paper
 from .bench_measure import DECODE, FIRST, PORT_COUNTERS, PROMPT, Measurement, Pass
 
-CLOCKS = (175, 300)     # MHz that every result has a key for
-OUTSIDE = ("io",)       # traffic that belongs to no pass: prompt ids
+CLOCKS = (175, 300)  # MHz that every result has a key for
+OUTSIDE = ("io",)  # traffic that belongs to no pass: prompt ids
 
 
 def useful_shares(layout: Layout) -> dict[str, float]:
@@ -31,13 +30,22 @@ def useful_shares(layout: Layout) -> dict[str, float]:
     dense = layout.engine.fixed_gather == "dense"
     width, ffn = (shape.width, shape.ffn) if dense else (None, None)
     ring = layout.ring
-    head = shape.vocab * (shape.head_rows + 2) / (layout.tiles * layout.tile_beats * layout.engine.channels * lanes)
+    head = (
+        shape.vocab
+        * (shape.head_rows + 2)
+        / (layout.tiles * layout.tile_beats * layout.engine.channels * lanes)
+    )
     return {
-        "qkv": matrix(layout.qkv, 3 * shape.width, width), "decay": matrix(layout.decay, shape.width, width),
-        "out": matrix(layout.out, shape.width, shape.width), "up": matrix(layout.up, shape.ffn, width),
-        "down": matrix(layout.down, shape.width, ffn), "prior": matrix(layout.prior, shape.bottleneck, shape.width),
-        "head": head, "kv": shape.width / (ring.columns * ring.heads * ring.head_words * lanes),
-        "embed": shape.width / (layout.width_words * lanes), "io": 0.0,
+        "qkv": matrix(layout.qkv, 3 * shape.width, width),
+        "decay": matrix(layout.decay, shape.width, width),
+        "out": matrix(layout.out, shape.width, shape.width),
+        "up": matrix(layout.up, shape.ffn, width),
+        "down": matrix(layout.down, shape.width, ffn),
+        "prior": matrix(layout.prior, shape.bottleneck, shape.width),
+        "head": head,
+        "kv": shape.width / (ring.columns * ring.heads * ring.head_words * lanes),
+        "embed": shape.width / (layout.width_words * lanes),
+        "io": 0.0,
     }
 
 
@@ -85,21 +93,31 @@ def summary(passes: list[Pass], layout: Layout) -> dict | None:
     }
     read = {
         name: sum(one.bytes_read[name] for one in passes) / count
-        for name in passes[0].bytes_read if name not in OUTSIDE
+        for name in passes[0].bytes_read
+        if name not in OUTSIDE
     }
     seen = {name: sum(one.ports[name] for one in passes) for name in PORT_COUNTERS}
     beats = sum(read.values()) * count / engine.beat_bytes
     whole = engine.channels * cycles
     # A cycle of a port: a beat moves, or a read is in flight and memory has nothing yet, or the kernel does not take it,
     # or nothing is in flight because nothing was asked for.
-    parts = {"beats": beats / whole, "memory_waits": seen["read_waits"] / whole, "kernel_waits": seen["read_stalls"] / whole}
+    parts = {
+        "beats": beats / whole,
+        "memory_waits": seen["read_waits"] / whole,
+        "kernel_waits": seen["read_stalls"] / whole,
+    }
     inputs = np.array([layout.shape.ffn if site == "down" else layout.shape.width for site in SITES])
-    density = sum(one.active for one in passes).mean(axis=0) / (inputs * count)
+    density = sum(one.active for one in passes) / (inputs * count)
     return {
-        "passes": count, "cycles": spread([one.cycles for one in passes]), "phases": phases, "bytes_read": read,
+        "passes": count,
+        "cycles": spread([one.cycles for one in passes]),
+        "phases": phases,
+        "bytes_read": read,
         "port_cycles": parts | {"nothing_asked": 1 - sum(parts.values())},
-        "address_stalls": seen["address_stalls"] / whole, "port_utilisation": utilisation(passes, layout),
-        "density": dict(zip(SITES, density.tolist(), strict=True)),
+        "address_stalls": seen["address_stalls"] / whole,
+        "port_utilisation": utilisation(passes, layout),
+        "density": dict(zip(SITES, density.mean(axis=0).round(6).tolist(), strict=True)),
+        "density_by_layer": density.round(6).tolist(),
     }
 
 
@@ -109,14 +127,23 @@ def measurement_json(measured: Measurement, layout: Layout) -> dict:
     decode, prompt = summary(kinds[DECODE], layout), summary(kinds[PROMPT], layout)
     return {
         "clock_mhz": measured.clock_mhz,
-        "decode_cycles": decode and decode["cycles"], "prompt_cycles": prompt and prompt["cycles"],
+        "decode_cycles": decode and decode["cycles"],
+        "prompt_cycles": prompt and prompt["cycles"],
         "first_token_cycles": spread([one.cycles for one in kinds[FIRST]]),
-        "phases": decode and decode["phases"], "bytes_read": decode and decode["bytes_read"],
-        "port_utilisation": decode and decode["port_utilisation"], "decode": decode, "prompt": prompt,
-        "executed_macs": executed_macs(layout.shape, sum(one.active for one in kinds[DECODE]), len(kinds[DECODE]))
-        if kinds[DECODE] else None,
+        "phases": decode and decode["phases"],
+        "bytes_read": decode and decode["bytes_read"],
+        "port_utilisation": decode and decode["port_utilisation"],
+        "decode": decode,
+        "prompt": prompt,
+        "executed_macs": executed_macs(
+            layout.shape, sum(one.active for one in kinds[DECODE]), len(kinds[DECODE])
+        )
+        if kinds[DECODE]
+        else None,
         "autonomous_decode_cycles_mean": measured.autonomous,
-        "bit_exact": measured.difference is None, "difference": measured.difference, "tokens": measured.tokens,
+        "bit_exact": measured.difference is None,
+        "difference": measured.difference,
+        "tokens": measured.tokens,
         "pass_cycles": [[one.kind, one.cycles] for one in measured.passes],
         "simulation_cycles_per_second": round(measured.simulated_cycles / measured.wall_seconds),
     }
@@ -134,15 +161,19 @@ def passes_per_second(measurements: Sequence[Measurement]) -> dict[str, float | 
 def bench_json(measurements: Sequence[Measurement], layout: Layout, about: dict) -> dict:
     """The object of `symlight bench --json`: `about` the run, the first clock's figures on top, further clocks below."""
     first, *others = [measurement_json(one, layout) for one in measurements]
-    return about | first | {
-        "passes_per_second": passes_per_second(measurements),
-        "bit_exact": all(one.difference is None for one in measurements),
-        "other_clocks": {str(one["clock_mhz"]): one for one in others},
-        "paper": {
-            "device_cycles": paper.device_cycles(about["build"]),
-            "host_observed_cycles": paper.host_cycles(about["build"], about["prefix"]),
-        },
-    }
+    return (
+        about
+        | first
+        | {
+            "passes_per_second": passes_per_second(measurements),
+            "bit_exact": all(one.difference is None for one in measurements),
+            "other_clocks": {str(one["clock_mhz"]): one for one in others},
+            "paper": {
+                "device_cycles": paper.device_cycles(about["build"]),
+                "host_observed_cycles": paper.host_cycles(about["build"], about["prefix"]),
+            },
+        }
+    )
 
 
 def print_bench(console: Console, result: dict, engine: Engine) -> None:
@@ -152,14 +183,27 @@ def print_bench(console: Console, result: dict, engine: Engine) -> None:
     read = result["bytes_read"]
     for name, phase in result["phases"].items():
         both = phase["stream"] + phase["hand_over"]
-        table.add_row(name, f"{phase['stream']:,.0f}", f"{phase['hand_over']:,.0f}", f"{both / cycles:.1%}", f"{read.get(name, 0):,.0f}")
+        table.add_row(
+            name,
+            f"{phase['stream']:,.0f}",
+            f"{phase['hand_over']:,.0f}",
+            f"{both / cycles:.1%}",
+            f"{read.get(name, 0):,.0f}",
+        )
     table.add_row("kv", "", "", "", f"{read['kv']:,.0f}")
     for column in table.columns[1:]:
         column.justify = "right"
     console.print(table)
-    ports = ", ".join(f"{name.replace('_', ' ')} {share:.1%}" for name, share in result["decode"]["port_cycles"].items())
-    rates = ", ".join(f"{rate:,.1f} at {clock} MHz" for clock, rate in result["passes_per_second"].items() if rate)
-    compared = {"device": result["paper"]["device_cycles"], "host-observed": result["paper"]["host_observed_cycles"]}
+    ports = ", ".join(
+        f"{name.replace('_', ' ')} {share:.1%}" for name, share in result["decode"]["port_cycles"].items()
+    )
+    rates = ", ".join(
+        f"{rate:,.1f} at {clock} MHz" for clock, rate in result["passes_per_second"].items() if rate
+    )
+    compared = {
+        "device": result["paper"]["device_cycles"],
+        "host-observed": result["paper"]["host_observed_cycles"],
+    }
     paper_line = ", ".join(f"{value:,} ({name})" for name, value in compared.items() if value) or "no figure"
     lines = [
         f"decode pass: {_spread(result['decode_cycles'])} cycles; {rates} passes/s",

@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
-from rich.table import Table
-
 from symlight.hw.config import BUILDS
 from symlight.model.config import preset
 from symlight.model.errors import UserError
@@ -22,11 +20,14 @@ from .models import open_package
 from .options import PATH, cache_option
 from .verify import VerificationError
 
-MODEL, SEED, DENSITY = "194m", 1, 0.24      # the synthetic package of the table
+MODEL, SEED, DENSITY = "194m", 1, 0.24  # the synthetic package of the table
 SHORT = BenchSettings(prefix=32, new_tokens=8)
 FULL = BenchSettings(prefix=480, new_tokens=4, state="load")
-BEGIN, END = "<!-- benchmarks: written by make bench -->", "<!-- end of benchmarks -->"     # around a document's results
-LEAN = {"max_bursts": 32, "max_bytes": 2048}        # what a stingier shell may grant
+BEGIN, END = (
+    "<!-- benchmarks: written by make bench -->",
+    "<!-- end of benchmarks -->",
+)  # around a document's results
+LEAN = {"max_bursts": 32, "max_bytes": 2048}  # what a stingier shell may grant
 
 
 def rows() -> list[BenchSettings]:
@@ -60,7 +61,11 @@ def read_row(path: Path) -> dict | None:
 def is_current(result: dict | None, facts: dict) -> bool:
     """A result of the same kernel, package and settings, and a good one."""
     # Lists and tuples are one in JSON.
-    return bool(result) and result["bit_exact"] and all(result.get(k) == v for k, v in json.loads(json.dumps(facts)).items())
+    return (
+        bool(result)
+        and result["bit_exact"]
+        and all(result.get(k) == v for k, v in json.loads(json.dumps(facts)).items())
+    )
 
 
 def table_package(cache: Path, model: str) -> Package:
@@ -72,23 +77,48 @@ def table_package(cache: Path, model: str) -> Package:
         from symlight.model.synthetic import synthesize
 
         provenance = {"preset": MODEL, "seed": SEED, "density": DENSITY}
-        meta = PackageMeta(name=MODEL, description=f"random weights, shape {MODEL}", synthetic=True, provenance=provenance)
+        meta = PackageMeta(
+            name=MODEL, description=f"random weights, shape {MODEL}", synthetic=True, provenance=provenance
+        )
         save_package(folder / MODEL, synthesize(preset(MODEL), SEED, DENSITY), meta)
 
     return open_package(str(cached(cache / "packages", f"{MODEL}-{SEED}-{DENSITY}", make) / MODEL))
 
 
 @click.command("bench-table")
-@click.option("--model", default=MODEL, show_default=True, metavar="PACKAGE", help="Synthetic 194m, or the path of a package.")
-@click.option("--out", type=PATH, default="benchmarks", show_default=True, metavar="DIR", help="Folder of results.")
-@click.option("--readme", type=PATH, metavar="FILE", help="Write the results into the table of this file, too.")
-@click.option("--only", multiple=True, metavar="TEXT", help="Only rows whose name holds this text; several: any of them.")
+@click.option(
+    "--model",
+    default=MODEL,
+    show_default=True,
+    metavar="PACKAGE",
+    help="Synthetic 194m, or the path of a package.",
+)
+@click.option(
+    "--out", type=PATH, default="benchmarks", show_default=True, metavar="DIR", help="Folder of results."
+)
+@click.option(
+    "--readme", type=PATH, metavar="FILE", help="Write the results into the table of this file, too."
+)
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="TEXT",
+    help="Only rows whose name holds this text; several: any of them.",
+)
 @click.option("--card", metavar="CARD", help="Another card than u50c.")
 @click.option("--force", is_flag=True, help="Measure current rows again.")
 @click.option("--list", "only_list", is_flag=True, help="Say which rows are to be measured, and end.")
 @cache_option
-def bench_table(model: str, out: Path, readme: Path | None, only: tuple[str, ...], card: str | None, force: bool, only_list: bool,
-                cache: Path):
+def bench_table(
+    model: str,
+    out: Path,
+    readme: Path | None,
+    only: tuple[str, ...],
+    card: str | None,
+    force: bool,
+    only_list: bool,
+    cache: Path,
+):
     """Measure the standard table: builds, prefixes, memory limits and clocks."""
     console = stderr()
     with waiting(console, f"package {model}"):
@@ -105,7 +135,10 @@ def bench_table(model: str, out: Path, readme: Path | None, only: tuple[str, ...
         with ProgressView(console) as progress:
             kernel = obtain_kernel(row.card, row.build, cache, progress)
             current = is_current(read_row(path), about(package, row, kernel)) and not force
-            console.print(f"{number}/{len(wanted)} {row_name(row)}: {'current' if current else 'to be measured'}", highlight=False)
+            console.print(
+                f"{number}/{len(wanted)} {row_name(row)}: {'current' if current else 'to be measured'}",
+                highlight=False,
+            )
             if current or only_list:
                 continue
             key = (row.prefix, row.new_tokens, row.state, row.prompt_seed)
@@ -120,9 +153,13 @@ def bench_table(model: str, out: Path, readme: Path | None, only: tuple[str, ...
         return
     _plot(console, out)
     if readme is not None:
-        readme.write_text(with_results(readme.read_text(encoding="utf-8"), read_results(out)), encoding="utf-8")
+        readme.write_text(
+            with_results(readme.read_text(encoding="utf-8"), read_results(out)), encoding="utf-8"
+        )
     if bad:
-        raise VerificationError(f"these rows differ from the reference: {', '.join(bad)}; the files say where")
+        raise VerificationError(
+            f"these rows differ from the reference: {', '.join(bad)}; the files say where"
+        )
 
 
 def _say(console, result: dict) -> None:
@@ -133,7 +170,8 @@ def _say(console, result: dict) -> None:
         return
     console.print(
         f"  decode {decode['median']:,.0f} cycles, prompt {prompt['median']:,.0f}, utilisation {result['port_utilisation']:.3f}, "
-        f"{result['simulation_cycles_per_second']:,} cycles/s, {exact}", highlight=False,
+        f"{result['simulation_cycles_per_second']:,} cycles/s, {exact}",
+        highlight=False,
     )
 
 

@@ -12,6 +12,7 @@ from symlight.model.errors import UserError
 from .bench import bench
 from .bench_table import bench_table
 from .chat import chat
+from .estimate import estimate
 from .generate import generate
 from .inspection import devices, inspect
 from .making import quantise, synthesize, train, verilog
@@ -27,7 +28,7 @@ def cli():
     """Run SymbolicLight V2 models on the symlight accelerator, simulated or on a card."""
 
 
-for command in (generate, chat, bench, bench_table, inspect, devices, selftest, verilog, train, quantise, synthesize):
+for command in (generate, chat, bench, bench_table, estimate, inspect, devices, selftest, verilog, train, quantise, synthesize):
     cli.add_command(command)
 
 

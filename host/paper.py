@@ -6,8 +6,12 @@ Host-observed tokens/s are continuous decode of 128 tokens behind the named pref
 
 CLOCK_MHZ = 175
 DEVICE_PASSES_PER_SECOND = {"resident-dense": 519.66, "sparse-gather": 603.46, "partial-kv": 730.25}
-HOST_TOKENS_PER_SECOND = {("resident-dense", 32): 474.6, ("sparse-gather", 32): 544.2, ("partial-kv", 32): 643.2}
-HOST_CYCLES_P480 = 437_828      # partial-kv, host-observed, behind 480 tokens
+HOST_TOKENS_PER_SECOND = {
+    ("resident-dense", 32): 474.6,
+    ("sparse-gather", 32): 544.2,
+    ("partial-kv", 32): 643.2,
+}
+HOST_CYCLES_P480 = 437_828  # partial-kv, host-observed, behind 480 tokens
 
 
 def device_cycles(build: str) -> int | None:

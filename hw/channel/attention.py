@@ -43,6 +43,12 @@ class AttentionEngine(wiring.Component):
     ----------
     DRAIN_LATENCY : int
         Cycles from a drain request to its word.
+    FIRST_READ : int
+        Cycles from the last word of v at `cast` to the first read of the staging memory.
+    WEIGHT_LATENCY : int
+        Cycles from the read of a head's last k beat until its v may be read.
+    END_LATENCY : int
+        Cycles from the last read to `att_done`.
     SETTLING : int
         Cycles that a command must have been the oldest before the first KEY word.
 
@@ -68,10 +74,13 @@ class AttentionEngine(wiring.Component):
     """
 
     DRAIN_LATENCY = Answer.LATENCY
+    FIRST_READ = 2                              # words taken in, walk started
+    END_LATENCY = Staging.LATENCY + 4           # operands, product, sum, pulse
     SETTLING = Plan.LATENCY
 
     def __init__(self, *, engine: Engine):
-        self._engine = engine
+        self._engine, self._score = engine, Score(engine=engine)
+        self.WEIGHT_LATENCY = Staging.LATENCY + 2 + self._score.LATENCY + 1     # operands, product; known
         super().__init__({
             "ring": In(RingShape), "slot_beats": In(range(2 * engine.query_words + 1)),
             "group": In(5), "column": In(6), "active": In(1),
@@ -92,7 +101,7 @@ class AttentionEngine(wiring.Component):
         m.submodules.plan = plan = Plan(engine=engine)
         m.submodules.staging = staging = Staging(engine=engine)
         m.submodules.walk = walk = Walk(engine=engine)
-        m.submodules.score = score = Score(engine=engine)
+        m.submodules.score = score = self._score
         m.submodules.bank = bank = AccumulatorBank(lanes=engine.lanes, depth=engine.query_words)
         connect(m, flipped(self.commands), queue.i)
         connect(m, flipped(self.cast), intake.cast)

@@ -29,6 +29,8 @@ COMMAND_QUEUE = 16      # commands a channel holds for each of its parts
 COMMAND_SLACK = 6       # of these, room that the dispatcher cannot see in time
 KV_QUEUE = 8
 KV_SLACK = 3
+INPUT_REGISTERS = 1     # on commands, broadcast words and drain requests
+OUTPUT_REGISTERS = 1    # on the pulses of finished operations and on the drain
 WRITE_SLACK = 24        # beats the io writers may still send after they saw room
 
 

@@ -131,6 +131,8 @@ class Fetch(wiring.Component):
     ----------
     LATENCY : int
         Cycles from a row to its address on AR.
+    COMMAND_LATENCY : int
+        Cycles from a command of one run, behind idle parts, to its first address on AR.
     BEAT_LATENCY : int
         Cycles from R to `beats`.
 
@@ -156,6 +158,7 @@ class Fetch(wiring.Component):
     """
 
     LATENCY = 2 + BurstMerger.LATENCY + 1
+    COMMAND_LATENCY = _Runs.SETTLING + 2 + BurstMerger.LATENCY + 1
     BEAT_LATENCY = 2
 
     def __init__(self, engine: Engine):

@@ -9,6 +9,7 @@ from ..interface import Counter, Phase
 from ..types import OpEntry
 
 SETTLE = 2      # cycles after the end of a task until the nonzero elements of its last broadcast word are counted
+ACCOUNT_CYCLES = SETTLE + 3     # a task's additions to the counters; no other task begins meanwhile
 
 
 class PhaseAccounts(wiring.Component):
@@ -46,7 +47,7 @@ class PhaseAccounts(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         stream, handover, elements = Signal(32), Signal(32), Signal(32)     # of the running task
-        step = Signal(range(SETTLE + 4))        # additions still to make
+        step = Signal(range(ACCOUNT_CYCLES + 1))        # additions still to make
         m.d.comb += self.busy.eq(step != 0)
         with m.If(self.running):
             m.d.sync += [
@@ -71,7 +72,7 @@ class PhaseAccounts(wiring.Component):
         with m.If(self.ending):
             m.d.sync += [
                 ended["stream"].eq(stream), ended["handover"].eq(handover), phase.eq(self.entry.phase),
-                statistic.eq(self.entry.statistic), counted.eq(self.entry.counted), step.eq(SETTLE + 3),
+                statistic.eq(self.entry.statistic), counted.eq(self.entry.counted), step.eq(ACCOUNT_CYCLES),
             ]
         with m.Elif(step != 0):
             m.d.sync += step.eq(step - 1)

@@ -8,6 +8,7 @@ from ..config import Engine
 from ..types import ChannelCommand, Header, KvCommand, OpEntry, Task, Work
 
 SPACING = 6     # cycles between two commands: the round trip of the channels' `room` (registers on both ways)
+FIRST_COMMAND = SPACING + 4     # cycles from `go` to the first command: fetch, decode, command and its register
 
 
 class PassInfo(data.Struct):

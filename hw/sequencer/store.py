@@ -51,22 +51,25 @@ class OperationTable(wiring.Component):
 class Barrier(wiring.Component):
     """Counts pulses of every channel; all have arrived when no count is zero.
 
+    Attributes
+    ----------
+    LATENCY : int
+        Cycles from the last pulse to `ready`.
+    LEAD : int
+        Pulses of a channel that can wait.
+
     Members
     -------
     pulses : In
         One bit a channel.
     ready : Out
-        Every channel has at least one pulse that was not consumed. Two cycles behind the last pulse.
+        Every channel has at least one pulse that was not consumed.
     consume : In
         Take one pulse of every channel; `ready` may be looked at again three cycles later.
-
-    Attributes
-    ----------
-    LEAD : int
-        Pulses of a channel that can wait.
     """
 
     LEAD = 7
+    LATENCY = 2
 
     def __init__(self, channels: int):
         self._channels = channels

@@ -27,6 +27,10 @@ from .state import DecayPath, EncoderPath, word16
 from .words import Route, WordOp
 
 
+CAST_REGISTERS = 2      # from a path's word to the broadcast bus
+DONE_REGISTERS = 1      # from a path's last word to `done`
+
+
 class VectorUnit(wiring.Component):
     """Requantise, eventise, thresholds, LayerNorm, LIF, decay, gate fusion, GELU on words of the drain bus.
 
@@ -73,7 +77,7 @@ class VectorUnit(wiring.Component):
         self._engine, self._drain = engine, drain_latency
         lanes = engine.lanes
         self._fusion = FusionPath(engine)
-        self.RECIPROCAL_LATENCY = self._fusion.RECIPROCAL_LATENCY
+        self.RECIPROCAL_LATENCY, self.FUSION_LATENCY = self._fusion.RECIPROCAL_LATENCY, self._fusion.LATENCY
         parameter = data.ArrayLayout(PARAMETER_BITS, lanes)
         super().__init__({
             "header": In(Header), "entry": In(OpEntry), "head_pass": In(1),

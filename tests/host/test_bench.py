@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from symlight.host import bench_table, paper
 from symlight.host.bench import BenchSettings, BuildClock, write_json
 from symlight.host.bench_measure import DECODE, FIRST, PROMPT, Measurement, Pass
@@ -18,6 +17,8 @@ from symlight.hw.layout import Layout
 from symlight.model.config import preset
 from symlight.model.errors import UserError
 from symlight.model.synthetic import random_model
+from symlight.sim.estimate.memory import Memory
+from symlight.sim.estimate.report import Question, ask
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Layout(config.build(config.card("sim4"), "partial-kv"), preset("tiny"))
@@ -52,7 +53,8 @@ def test_kinds_of_passes_are_kept_apart():
 
 def test_a_clock_that_was_not_run_has_no_rate():
     assert bench_json([measurement()], TINY, ABOUT)["passes_per_second"] == {
-        "175": round(175e6 / 1100, 1), "300": None
+        "175": round(175e6 / 1100, 1),
+        "300": None,
     }
     both = bench_json([measurement(), measurement(300)], TINY, ABOUT)
     assert both["passes_per_second"]["300"] == round(300e6 / 1100, 1)
@@ -106,7 +108,9 @@ def test_executed_products_of_the_full_size():
 
 def test_the_papers_cycles():
     assert [paper.device_cycles(name) for name in ("resident-dense", "sparse-gather", "partial-kv")] == [
-        336759, 289994, 239644
+        336759,
+        289994,
+        239644,
     ]
     assert paper.host_cycles("partial-kv", 480) == 437828
     assert paper.device_cycles("resident-kv") is None and paper.host_cycles("partial-kv", 64) is None
@@ -128,7 +132,11 @@ def test_a_row_is_current_only_for_the_same_kernel_package_and_settings():
     result = json.loads(json.dumps({**facts, "bit_exact": True, "decode_cycles": {"median": 1}}))
     assert bench_table.is_current(result, facts)
     for key, other in {
-        "build_id": "cc", "package": "dd", "prefix": 480, "max_bytes": 2048, "bit_exact": False
+        "build_id": "cc",
+        "package": "dd",
+        "prefix": 480,
+        "max_bytes": 2048,
+        "bit_exact": False,
     }.items():
         assert not bench_table.is_current({**result, key: other}, facts), key
     assert not bench_table.is_current(None, facts)
@@ -204,3 +212,28 @@ def test_committed_results_are_whole_and_bit_exact(row):
     phases = sum(sum(phase.values()) for phase in result["phases"].values())
     decode = [cycles for kind, cycles in result["pass_cycles"] if kind == DECODE]
     assert phases == pytest.approx(sum(decode) / len(decode)) and len(decode) == row.new_tokens - 1
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in bench_table.rows() if row.max_bytes == 4096], ids=bench_table.row_name
+)
+def test_the_estimate_stands_beside_the_committed_results(row):
+    """Full size, 3 %. A failure after a change of the design says that the results are old: `make bench`."""
+    result = bench_table.read_row(ROOT / "benchmarks" / f"{bench_table.row_name(row)}.json")
+    if result is None:
+        pytest.skip("not measured yet")
+    memory = Memory(clock_mhz=result["clock"], hbm=row.hbm, bursts=row.max_bursts, bytes=row.max_bytes)
+    found = ask(
+        Question(
+            engine=config.build(config.card(row.card), row.build),
+            shape=preset(result["provenance"]["preset"]),
+            memory=memory,
+            densities=np.array(result["decode"]["density_by_layer"]),
+            prefix=row.prefix,
+            new_tokens=row.new_tokens,
+        )
+    )
+    assert found["decode_cycles"] == pytest.approx(result["decode_cycles"]["median"], rel=0.03)
+    # A loaded state leaves one prompt pass, at the end of the prompt.
+    if row.state == "ingest":
+        assert found["prompt_cycles"] == pytest.approx(result["prompt_cycles"]["median"], rel=0.03)

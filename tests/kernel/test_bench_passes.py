@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from kernel_list import CACHE, OPTIMISE
-
 from symlight.host.bench import BenchSettings
 from symlight.host.bench_measure import ReferenceRun, measure
 from symlight.host.bench_report import bench_json
@@ -30,7 +29,12 @@ def measured(kernel, demo):
         if change is not None:
             change(expected)
         options = DeviceOptions(
-            card="sim4", build="runtime", hbm=hbm, cache=CACHE, dense=dense, full_kv=dense,
+            card="sim4",
+            build="runtime",
+            hbm=hbm,
+            cache=CACHE,
+            dense=dense,
+            full_kv=dense,
             simulation={"optimise": OPTIMISE},
         )
         return measure(demo, expected, options, clock_mhz=175, autonomous=True), expected

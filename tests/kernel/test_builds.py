@@ -6,7 +6,7 @@ import pytest
 from symlight.model.config import preset
 from symlight.model.synthetic import random_model
 
-QUICK = ("sim4", "narrow2-partial-kv", "narrow6-sparse-gather", "narrow8-resident-dense")
+QUICK = ("sim4", "narrow8-partial-kv", "narrow6-sparse-gather", "narrow2-resident-dense")
 SLOW = ("sim2", "sim8", "sim4-partial-kv", "narrow4-resident-kv")
 KERNELS = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 

@@ -1,0 +1,251 @@
+"""A pass, operation by operation: the task runner's clock, with the ports' recurrences under it (docs/architecture.md, "Tasks of a pass")."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from symlight.hw.interface import Phase
+from symlight.hw.layout import Layout, MatrixPlan
+
+from .latencies import latencies
+from .memory import Memory
+from .ports import NEVER, Ports
+from .walk import walk_cycles
+from .workload import row_times
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Several passes.
+
+    Members
+    -------
+    cycles : array [passes]
+    phases : dict
+        Operation -> (stream, hand-over) cycles, arrays [passes].
+    beats : array [passes]
+        Read by all channels.
+    """
+
+    cycles: np.ndarray
+    phases: dict[str, tuple[np.ndarray, np.ndarray]]
+    beats: np.ndarray
+
+
+class PassModel:
+    """Passes of one kind on one engine, all at once: arrays over passes [n], and over their channels [n, channels].
+
+    Parameters
+    ----------
+    layout : Layout
+        With the engine whose `fixed_gather`, `fixed_kv` and `kv_resident` say which build it is.
+    memory : Memory
+    active : list of dict
+        `workload.active_inputs`.
+    populated : int array [passes]
+        Ring slots that are populated before each pass.
+    head : bool
+        The head is evaluated.
+    """
+
+    def __init__(
+        self, layout: Layout, memory: Memory, active: list[dict], populated: np.ndarray, *, head: bool, rng
+    ):
+        self._layout, self._engine, self._active, self._head = layout, layout.engine, active, head
+        self._l = latencies(layout.engine)
+        self._passes = len(populated)
+        self._channels = layout.engine.channels
+        self._populated = populated
+        self._rng = rng
+        self._ports = Ports(layout.engine, memory, self._l, self._passes * self._channels, rng)
+        self._phases = {phase: [np.zeros(self._passes), np.zeros(self._passes)] for phase in Phase}
+        self._dense = layout.engine.fixed_gather == "dense"
+        self._kv_beats = self._loads()
+
+    # ---- shapes ----
+
+    def _wide(self, value: np.ndarray) -> np.ndarray:
+        """[passes] or [passes, groups] by channel, flat."""
+        return np.repeat(value, self._channels)
+
+    def _by_pass(self, value: np.ndarray) -> np.ndarray:
+        """The latest channel of each pass."""
+        return value.reshape(self._passes, self._channels).max(axis=1)
+
+    def _group(self, columns: int, groups: int) -> tuple[np.ndarray, np.ndarray]:
+        """Group of each channel, and whether it takes part."""
+        group = np.arange(self._channels) // columns
+        return np.minimum(group, groups - 1), group < groups
+
+    def _slots(self, count: np.ndarray) -> np.ndarray:
+        """Of slots 0 .. count - 1, those of each channel's group: [passes, channels]."""
+        ring = self._layout.ring
+        groups = 1 << ring.log_groups
+        group, takes_part = self._group(ring.columns, groups)
+        return np.where(takes_part, (count[:, None] + groups - 1 - group) // groups, 0)
+
+    def _loads(self) -> np.ndarray:
+        engine, slots = self._engine, self._layout.shape.slots
+        if engine.kv_resident:
+            load = np.zeros_like(self._populated)
+        else:
+            load = np.full_like(self._populated, slots) if engine.fixed_kv == "full" else self._populated
+        return (self._slots(load) * self._layout.ring.slot_beats).reshape(-1)
+
+    # ---- the clock ----
+
+    def _account(
+        self, phase: Phase, taken: np.ndarray, following: np.ndarray, waiting: np.ndarray | int = 0
+    ) -> np.ndarray:
+        """A task from taking its entry over to the next one; `waiting` cycles of it for the channels. Returns `following`."""
+        self._phases[phase][0] += waiting
+        self._phases[phase][1] += following - taken - waiting
+        return following
+
+    def run(self) -> Estimate:
+        layer_count = self._layout.shape.layers
+        start = np.zeros(self._passes)
+        at, events = self._embed(start)
+        command = self._wide(start + self._l.first_command + self._l.command_address)
+        for layer in range(min(2, layer_count)):
+            self._ports.let_kv(self._kv_beats, command)
+        for layer in range(layer_count):
+            at, events = self._layer(layer, at, events)
+        at = self._end(at, events)
+        beats = self._ports.beats.reshape(self._passes, -1).sum(axis=1)
+        phases = {phase.name.lower(): tuple(pair) for phase, pair in self._phases.items()}
+        return Estimate(at, phases, beats)
+
+    def _words(self, first: np.ndarray, count: int) -> np.ndarray:
+        """Times [passes, count] of words that follow each other from `first` on."""
+        return first[:, None] + np.arange(count)
+
+    def _embed(self, start: np.ndarray):
+        """The embedding row of one channel; returns when the next entry is taken over, and the words of events."""
+        l, ports, layout = self._l, self._ports, self._layout
+        taken = start + 1 + l.table
+        reads = np.zeros((self._passes, self._channels), np.int64)
+        channel = self._rng.integers(0, self._engine.side_channels, self._passes)
+        reads[np.arange(self._passes), channel] = layout.embed_beats
+        address = self._wide(start + l.first_command + l.command_address)
+        ports.stream(reads.reshape(-1), address, np.full(len(address), NEVER))
+        last = self._by_pass(np.where(reads.reshape(-1) > 0, ports.popped, NEVER)) + l.side_word + l.embed
+        words = self._words(last - 2 * (layout.width_words - 1) + l.cast, layout.width_words)
+        words[:, :-1] += np.arange(layout.width_words - 1)  # a word takes two beats
+        words[:, -1] = last + l.cast
+        waited = last + l.done - (taken + l.enter) + 1
+        return self._account(Phase.EMBED, start, last + l.done + 1, waited), words
+
+    def _wait(self, taken: np.ndarray, done: np.ndarray, before: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """(when the task goes on, cycles it waited): `before` words are broadcast from memory first."""
+        first = taken + self._l.enter + before
+        ready = np.maximum(first, done)
+        return ready, ready - first + 1
+
+    def _matrix(self, plan: MatrixPlan, words: np.ndarray, active: np.ndarray | None) -> np.ndarray:
+        """An operation of all channels on broadcast words; returns when all are done."""
+        l, ports = self._l, self._ports
+        group, takes_part = self._group(plan.columns, plan.groups)
+        if active is None or self._dense:
+            total = np.where(takes_part, plan.size, 0)
+            total = np.tile(total, self._passes)
+            ports.stream(total, np.full(len(total), NEVER), self._wide(words[:, 0] + l.item))
+            ports.consumed = np.maximum(ports.consumed, self._wide(words[:, -1] + l.item))
+        else:
+            rows, marker = row_times(active, plan.groups, plan.in_words, self._engine.lanes, words)
+            known = np.where(takes_part[None, :, None], rows[:, group], np.inf).reshape(len(ports.issued), -1)
+            ports.rows(known + l.row_address, plan.beats, marker[:, group].reshape(-1) + l.item)
+        return self._by_pass(ports.consumed) + l.operation
+
+    def _layer(self, layer: int, at: np.ndarray, events: np.ndarray):
+        l, layout, active = self._l, self._layout, self._active[layer]
+        q, width = layout.query_words, layout.width_words
+        # QKV: spikes from memory for W_T, then q, k, v to attention.
+        spikes = self._words(at + l.enter + 1 + l.memory + l.cast, width)
+        ready, waited = self._wait(at, self._matrix(layout.qkv, events, active["qkv"]), before=width)
+        first = ready + l.issue
+        start = first + 3 * q - 1 + l.drain + l.event + l.cast + l.attention_start  # of attention
+        at = self._account(Phase.QKV, at, ready + 1 + 3 * q, waited)
+        # W_T, behind it the rest of the ring.
+        done = self._matrix(layout.decay, spikes, active["decay"])
+        more = layer + 1 < layout.shape.layers
+        self._ports.fence(self._kv_beats if more else np.zeros_like(self._kv_beats))
+        ready, waited = self._wait(at, done)
+        at = self._account(Phase.DECAY, at, ready + 1 + q, waited)
+        # Attention and gate fusion.
+        ready, waited = self._wait(at, self._attention(layer, start))
+        heads = layout.ring.columns * layout.ring.heads
+        first = np.maximum(ready + 1 + heads, ready + 2 + l.reciprocal) + 1 + 1
+        mixed = self._words(first + l.drain + l.mix + l.cast, q)
+        at = self._account(Phase.ATTENTION, at, first + q - 1 + l.drain + l.mix + l.done + l.leave, waited)
+        # W_O, LayerNorm, events to W_up.
+        at, events = self._norm(Phase.OUT, at, self._matrix(layout.out, mixed, None))
+        ready, waited = self._wait(at, self._matrix(layout.up, events, active["up"]))
+        first = ready + l.issue + l.drain + l.step
+        steps = self._words(first + l.cast, layout.ffn_words)
+        at = self._account(Phase.UP, at, first + layout.ffn_words - 1 + l.done + l.leave, waited)
+        return self._norm(Phase.DOWN, at, self._matrix(layout.down, steps, active["down"]))
+
+    def _attention(self, layer: int, start: np.ndarray) -> np.ndarray:
+        """When all channels have finished; lets the ring of the layer after the next be loaded."""
+        l, ring, ports = self._l, self._layout.ring, self._ports
+        attend = np.minimum(self._populated + 1, self._layout.shape.slots)
+        count = self._slots(attend).reshape(-1)
+        cycles = {
+            int(n): walk_cycles(int(n) * ring.heads, ring.head_words, l.weight, l.ahead)
+            for n in np.unique(count)
+        }
+        walk = np.array([cycles[int(n)] for n in count])
+        tail = walk_cycles(ring.heads, ring.head_words, l.weight, l.ahead)
+        arrived = ports.kv_arrived((layer + 1) * self._kv_beats)
+        done = np.maximum(self._wide(start) + walk, arrived + tail) - 1
+        more = self._kv_beats if layer + 2 < self._layout.shape.layers else np.zeros_like(self._kv_beats)
+        ports.open_fence(more, done + l.attention_end + l.kv_command)
+        return self._by_pass(done) + l.attention_end
+
+    def _norm(self, phase: Phase, at: np.ndarray, done: np.ndarray):
+        """Drain, residual, LayerNorm; returns when the next entry is taken over, and the words of events."""
+        l, width = self._l, self._layout.width_words
+        ready, waited = self._wait(at, done)
+        statistics = ready + l.issue + width - 1 + l.drain + l.statistics
+        first = statistics + l.issue + l.normalise
+        at = self._account(phase, at, first + width - 1 + l.done + l.leave, waited)
+        return at, self._words(first + l.cast, width)
+
+    def _end(self, at: np.ndarray, words: np.ndarray) -> np.ndarray:
+        """Prior and head, or what it takes to pass over them; the end of the table."""
+        l, layout = self._l, self._layout
+        skip = l.account + 1  # the account of the task before must be closed
+        if not self._head:
+            for phase in (Phase.PRIOR, Phase.HEAD):
+                at = self._account(phase, at, at + skip)
+            return self._account(Phase.CONTROL, at, at + skip + 1)
+        width, ports = layout.width_words, self._ports
+        again = self._words(at + l.enter + 1 + l.memory + l.cast, width)
+        done = self._matrix(layout.prior, words, None)
+        ready, waited = self._wait(at, done, before=width)
+        first = ready + l.issue + l.drain + l.gelu
+        hidden = self._words(first + l.cast, layout.prior_words)
+        at = self._account(Phase.PRIOR, at, first + layout.prior_words - 1 + l.done + l.leave, waited)
+        total = np.full(len(ports.issued), layout.tiles * layout.tile_beats)
+        ports.stream(total, np.full(len(total), NEVER), self._wide(again[:, 0] + l.item))
+        # The hidden words come into the first tile, in time or not.
+        behind = (
+            layout.head_words * self._engine.lanes
+            - width * self._engine.lanes
+            + 2
+            + (layout.tiles - 1) * layout.tile_beats
+        )
+        ports.consumed = np.maximum(ports.consumed, self._wide(hidden[:, 0] + l.item - 1 + behind))
+        ready, waited = self._wait(at, self._by_pass(ports.consumed) + l.head)
+        at = self._account(
+            Phase.HEAD, at, ready + l.issue + self._engine.channels - 1 + l.drain + l.done + l.leave, waited
+        )
+        return self._account(Phase.CONTROL, at, at + skip + 1)
+
+
+def estimate_passes(
+    layout: Layout, memory: Memory, active: list[dict], populated, *, head: bool, seed: int = 1
+) -> Estimate:
+    """Estimate of passes with the given activity and populated slots."""
+    populated = np.minimum(np.asarray(populated, np.int64), layout.shape.slots)
+    return PassModel(layout, memory, active, populated, head=head, rng=np.random.default_rng(seed)).run()

@@ -2,5 +2,6 @@
 
 import os
 
-# The reference multiplies one vector at a time: BLAS threads only wait for each other (four times slower with two).
+# The reference multiplies one vector at a time: BLAS threads only wait for each other (four times slower with
+# two).
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -37,7 +37,8 @@ class ModelShape:
     def __post_init__(self):
         limits = {
             "layers": (1, 64), "width": (1, 2048), "heads": (1, 64), "head_width": (1, 256),
-            "ffn": (1, 4096), "vocab": (2, 65536), "bottleneck": (1, 1024), "anchors": (0, 64), "window": (1, 508),
+            "ffn": (1, 4096), "vocab": (2, 65536), "bottleneck": (1, 1024), "anchors": (0, 64),
+            "window": (1, 508),
         }
         for name, (low, high) in limits.items():
             value = getattr(self, name)
@@ -45,12 +46,15 @@ class ModelShape:
                 raise UserError(f"model shape: {name} = {value!r} is outside {low}..{high}")
         if self.heads * self.head_width != self.width:
             raise UserError(
-                f"model shape: heads * head_width = {self.heads} * {self.head_width} is not the width {self.width}"
+                f"model shape: heads * head_width = {self.heads} * {self.head_width} "
+                f"is not the width {self.width}"
             )
         if self.slots > 512:
             raise UserError(f"model shape: {self.slots} ring slots are more than 512")
         if self.width + self.bottleneck > 4096:
-            raise UserError(f"model shape: width + bottleneck = {self.width + self.bottleneck} is more than 4096")
+            raise UserError(
+                f"model shape: width + bottleneck = {self.width + self.bottleneck} is more than 4096"
+            )
 
     @property
     def slots(self) -> int:
@@ -80,7 +84,9 @@ class ModelShape:
         known = {f.name for f in fields(cls)}
         unknown, missing = set(data) - known, known - set(data)
         if unknown or missing:
-            raise UserError(f"model shape: unknown fields {sorted(unknown)}, missing fields {sorted(missing)}")
+            raise UserError(
+                f"model shape: unknown fields {sorted(unknown)}, missing fields {sorted(missing)}"
+            )
         return cls(**data)
 
 
@@ -95,7 +101,8 @@ class Numerics:
 
     def __post_init__(self):
         limits = {
-            "score_frac": (0, 6), "lif_leak": (0, 32767), "lif_threshold": (1, 32767), "lif_clamp": (1, 32767),
+            "score_frac": (0, 6), "lif_leak": (0, 32767), "lif_threshold": (1, 32767),
+            "lif_clamp": (1, 32767),
         }
         for name, (low, high) in limits.items():
             value = getattr(self, name)
@@ -121,9 +128,13 @@ PRESETS = {
     "demo": _DEMO,
     # A quarter of the layers and a third of the width of 194m: guards the cycle budget within the test suite.
     "mid": replace(_FULL, layers=3, width=256, heads=4, ffn=1024, vocab=4096, bottleneck=64, window=123),
-    "tiny": ModelShape(layers=2, width=64, heads=2, head_width=32, ffn=96, vocab=160, bottleneck=16, window=11),
+    "tiny": ModelShape(
+        layers=2, width=64, heads=2, head_width=32, ffn=96, vocab=160, bottleneck=16, window=11
+    ),
     # Nothing is a multiple of a beat, heads are narrower than a beat, the ring has 8 slots.
-    "odd": ModelShape(layers=1, width=60, heads=5, head_width=12, ffn=77, vocab=131, bottleneck=9, anchors=2, window=5),
+    "odd": ModelShape(
+        layers=1, width=60, heads=5, head_width=12, ffn=77, vocab=131, bottleneck=9, anchors=2, window=5
+    ),
     # Heads wider than a beat, one layer, no anchors.
     "wide": ModelShape(
         layers=2, width=144, heads=3, head_width=48, ffn=130, vocab=97, bottleneck=20, anchors=0, window=7

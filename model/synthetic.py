@@ -8,8 +8,8 @@ import numpy as np
 from . import ops
 from .config import RESIDUAL_FRAC, ModelShape, Numerics
 from .errors import UserError
-from .extremes import EXTREMES
 from .evaluate import weighted_density
+from .extremes import EXTREMES
 from .reference import SITES, Reference
 from .scaling import alibi_slopes, event_scalars, gelu_values, mix_gains, multiplier_shift, norm_tensors
 from .sequence import SequenceBlock, encode

@@ -16,6 +16,7 @@ from symlight.model.config import preset
 from symlight.model.package import PackageMeta, load_package, save_package
 from symlight.model.synthetic import random_model
 
+
 @pytest.fixture(scope="session")
 def tokenizer_bytes() -> bytes:
     """A small SentencePiece model like the shipped one's."""

@@ -3,9 +3,9 @@ tests/contract."""
 
 import numpy as np
 import pytest
-from host_bench import BUILD_ID, open_accelerator
 from fake_card import CYCLES_A_PASS
 from fake_pyxrt import FakeState
+from host_bench import BUILD_ID, open_accelerator
 
 from symlight.host.reference import ReferenceMachine
 from symlight.hw.config import CARDS

@@ -1,9 +1,9 @@
 """Bench of AccumulatorBank: additions with hazards, drains beside them, clear."""
 
 import cocotb
-from bench import Agent, Bench, bits, fields, parameters
 from amaranth.hdl import signed
 from amaranth.lib import data
+from bench import Agent, Bench, bits, fields, parameters
 
 from symlight.hw.channel.accumulator import AccumulatorBank
 

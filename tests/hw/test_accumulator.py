@@ -12,7 +12,6 @@ from symlight.hw.channel.accumulator import AccumulatorBank
 from symlight.hw.channel.staging import Staging
 from symlight.hw.config import card
 
-
 SIZE = {"lanes": 2, "depth": 8}
 
 

@@ -8,7 +8,6 @@ from bench import BenchError, run_bench
 from symlight.hw.channel.attention import AttentionEngine
 from symlight.hw.config import card
 
-
 SMALL = {"lanes": 16, "kv_beats": 256, "query_words": 8, "heads": 4}
 
 

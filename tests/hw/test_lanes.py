@@ -8,7 +8,6 @@ from bench import BenchError, run_bench
 from symlight.hw.channel.lanes import LaneGroup
 from symlight.hw.config import card
 
-
 SMALL = {"lanes": 16, "accumulators": 16}
 
 

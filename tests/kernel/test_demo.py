@@ -4,22 +4,29 @@ import numpy as np
 import pytest
 
 from symlight.host.reference import ReferenceMachine
+from symlight.hw.config import BUILDS
 from symlight.hw.interface import Flag
 
 PROMPT = [5, 300, 17, 901, 64, 64, 3, 250]
 pytestmark = pytest.mark.kernel("sim4")
 
 
-def test_p32_n128_continuous(bench, demo):
+@pytest.fixture(params=["partial-kv", "sparse-gather", "resident-dense"])
+def card(request, bench, demo):
+    """A card with the demo package, in the modes of each build: the kernel of these tests fixes none."""
+    switches = BUILDS[request.param]
+    dense, full = switches["fixed_gather"] == "dense", switches["fixed_kv"] == "full"
+    return bench(demo, hbm="ideal", flags=Flag.DENSE * dense | Flag.FULL_KV * full)
+
+
+def test_p32_n128_continuous(card):
     """One run passes the ring's end: 159 positions in 64 slots."""
-    card = bench(demo, hbm="ideal")
     result = card.run(card.prompt(32), 128)
     assert len(result.tokens) == 128 and result.passes == 159
     card.check_state()
 
 
-def test_one_token_a_run_equals_one_run(bench, demo):
-    card = bench(demo, hbm="ideal")
+def test_one_token_a_run_equals_one_run(card):
     whole = card.run(PROMPT, 12)
     state = card.machine.read_state()
     card.reset()
@@ -31,15 +38,13 @@ def test_one_token_a_run_equals_one_run(bench, demo):
     card.check_state()
 
 
-def test_one_token(bench, demo):
-    card = bench(demo, hbm="ideal")
+def test_one_token(card):
     assert len(card.run(PROMPT, 1).tokens) == 1
     card.check_state()
 
 
-def test_no_token(bench, demo):
+def test_no_token(card):
     """N = 0 ingests all but the last; a single token only becomes pending; nothing else changes."""
-    card = bench(demo, hbm="ideal")
     result = card.run([7], 0)
     assert (result.tokens, result.passes, card.machine.position, card.machine.pending) == ([], 0, 0, 7)
     card.check_state()
@@ -54,12 +59,11 @@ def test_no_token(bench, demo):
 
 
 @pytest.mark.parametrize("place", [0, 5])
-def test_eos_ends_the_run_in_its_pass(bench, demo, place):
+def test_eos_ends_the_run_in_its_pass(card, demo, place):
     """As the first token and inside a turn; it stays pending and the next turn ingests it."""
     expected = ReferenceMachine(demo).run(PROMPT, 12, None).tokens
     eos = expected[place]
     count = expected.index(eos) + 1
-    card = bench(demo, hbm="ideal")
     result = card.run(PROMPT, 12, eos)
     assert (result.tokens, result.stop_reason, result.passes) == (expected[:count], "eos", 8 + count - 1)
     assert card.machine.pending == eos
@@ -68,10 +72,9 @@ def test_eos_ends_the_run_in_its_pass(bench, demo, place):
     card.check_state()
 
 
-def test_conversation_of_24_turns(bench, demo):
+def test_conversation_of_24_turns(card, demo):
     """Continuous and resumed turns of 0 to 7 tokens over both ends of the ring; the whole state after
     each."""
-    card = bench(demo, hbm="ideal")
     rng = np.random.default_rng(3)
     ingested, lengths = 0, set()
     for turn in range(24):

@@ -1,4 +1,5 @@
-"""Signatures of the kernel's bus ports: AXI4 master of one pseudo-channel, AXI4-Lite slave of the control registers."""
+"""Signatures of the kernel's bus ports: AXI4 master of one pseudo-channel, AXI4-Lite slave of the control
+registers."""
 
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -33,7 +34,8 @@ class AxiMaster(wiring.Signature):
 
 
 class AxiLite(wiring.Signature):
-    """AXI4-Lite with 32-bit data, as the master sees it; 12 address bits are the 4 KB that a kernel's map takes."""
+    """AXI4-Lite with 32-bit data, as the master sees it; 12 address bits are the 4 KB that a kernel's map
+    takes."""
 
     def __init__(self):
         super().__init__({

@@ -13,8 +13,10 @@ class Engine:
     """Dimensions of a kernel. Depths are powers of two; widths follow from `lanes`."""
 
     channels: int               # HBM pseudo-channels, one AXI port each
-    lanes: int = 32             # multiply-accumulate lanes of a channel = bytes of a beat = elements of a vector word
-    accumulators: int = 32      # accumulator words of a lane group (beats of one slice, all operations in flight)
+    # multiply-accumulate lanes of a channel = bytes of a beat = elements of a vector word
+    lanes: int = 32
+    # accumulator words of a lane group (beats of one slice, all operations in flight)
+    accumulators: int = 32
     vector_words: int = 128     # words of a channel's vector buffer
     read_beats: int = 512       # read FIFO of a channel, beats
     item_depth: int = 128       # gathered (value) items between address and data side
@@ -69,8 +71,8 @@ class Engine:
 
 
 _SIM = Engine(
-    channels=4, vector_words=64, accumulators=32, read_beats=256, kv_beats=1024, resident_beats=2048, width_words=8, state_words=64,
-    parameter_words=512, table_entries=64, query_words=8,
+    channels=4, vector_words=64, accumulators=32, read_beats=256, kv_beats=1024, resident_beats=2048,
+    width_words=8, state_words=64, parameter_words=512, table_entries=64, query_words=8,
 )
 
 CARDS = {

@@ -1,7 +1,9 @@
-"""The kernel's control registers: an AXI4-Lite slave with XRT's `ap_ctrl_hs` protocol, and the arguments of a run.
+"""The kernel's control registers: an AXI4-Lite slave with XRT's `ap_ctrl_hs` protocol, and the arguments of a
+run.
 
-    0x00 CTRL   bit 0 ap_start (set by writing 1, reads 1 until the run is done), bit 1 ap_done and bit 3 ap_ready
-                (both set by the end of a run; cleared by reading CTRL, and by the next start), bit 2 ap_idle
+    0x00 CTRL   bit 0 ap_start (set by writing 1, reads 1 until the run is done), bit 1 ap_done and bit 3
+                ap_ready (both set by the end of a run; cleared by reading CTRL, and by the next start),
+                bit 2 ap_idle
     0x04 GIE    bit 0: interrupts enabled
     0x08 IER    bit 0: interrupt at ap_done, bit 1: at ap_ready
     0x0C ISR    the same bits: latched at every end of a run whatever GIE and IER say; writing 1 toggles
@@ -40,9 +42,11 @@ class _RegisterPort(wiring.Component):
     -------
     bus : In(AxiLite())
     write, write_word, write_data, write_strobe : Out
-        In a cycle with `write`: register `write_word` takes those bytes of `write_data` that `write_strobe` names.
+        In a cycle with `write`: register `write_word` takes those bytes of `write_data` that `write_strobe`
+        names.
     read, read_word : Out
-        In a cycle with `read`: the register file captures register `read_word` into `read_data`, which holds until the next.
+        In a cycle with `read`: the register file captures register `read_word` into `read_data`, which holds
+        until the next.
     read_data : In
     """
 
@@ -87,14 +91,16 @@ class _RegisterPort(wiring.Component):
 
 
 class Control(wiring.Component):
-    """Control registers. The host writes arguments, then ap_start; the kernel answers with one `done` pulse a run.
+    """Control registers. The host writes arguments, then ap_start; the kernel answers with one `done` pulse a
+    run.
 
-    Arguments are latched at ap_start: XRT rewrites every word from 0x10 on at each start, so a write there has no side effect.
-    Address and data of a write come in any order. Unmapped offsets read as 0 and ignore writes; every response is
-    OKAY. ap_start is ignored while a run is on, and `done` while none is.
+    Arguments are latched at ap_start: XRT rewrites every word from 0x10 on at each start, so a write there
+    has no side effect.
+    Address and data of a write come in any order. Unmapped offsets read as 0 and ignore writes; every
+    response is OKAY. ap_start is ignored while a run is on, and `done` while none is.
 
-    Throughput: one write and one read each two cycles. Back-pressure: one more address and data word are held while a
-    response waits. All outputs come from registers (the readys through an inverter).
+    Throughput: one write and one read each two cycles. Back-pressure: one more address and data word are held
+    while a response waits. All outputs come from registers (the readys through an inverter).
 
     Parameters
     ----------

@@ -15,8 +15,9 @@ QUEUE = 16          # adds that wait for the memory
 class Counters(wiring.Component):
     """`interface.COUNTERS` counters of 64 bits; amounts are added one by one.
 
-    Throughput: one add each `INTERVAL` cycles (read, add and write back), exact for any order of indices. Back-pressure: a
-    queue of 16 in front takes bursts; `add.ready` is low while it is full, and in the cycle of `clear`.
+    Throughput: one add each `INTERVAL` cycles (read, add and write back), exact for any order of indices.
+    Back-pressure: a queue of 16 in front takes bursts; `add.ready` is low while it is full, and in the cycle
+    of `clear`.
 
     Attributes
     ----------

@@ -1,7 +1,8 @@
 """Bytes of every channel's HBM buffer for a model on an engine.
 
-`build_images(layout, model)` returns one uint8 array a channel; the driver copies them to the card and the KV ring
-region behind them starts as zeros. Nothing here knows a bit offset: structs pack through their own layouts.
+`build_images(layout, model)` returns one uint8 array a channel; the driver copies them to the card and the KV
+ring region behind them starts as zeros. Nothing here knows a bit offset: structs pack through their own
+layouts.
 """
 
 import numpy as np
@@ -49,7 +50,8 @@ class _Images:
         self.layout = layout
         engine = layout.engine
         self.beat = engine.beat_bytes
-        # Only channel 0 holds what lies behind the rings; every channel needs room up to the end of its rings.
+        # Only channel 0 holds what lies behind the rings; every channel needs room up to the end of its
+        # rings.
         self.arrays = [
             np.zeros((layout.size if k == 0 else layout.ring_region[1]) * self.beat, np.uint8)
             for k in range(engine.channels)
@@ -60,7 +62,8 @@ class _Images:
         self.arrays[channel][base * self.beat:base * self.beat + raw.size] = raw
 
     def matrix(self, plan: MatrixPlan, base: int, weights: list, inputs: np.ndarray, outputs: list):
-        """Matrices [out, in] side by side in one plan; `inputs`, `outputs` place their elements in padded vectors."""
+        """Matrices [out, in] side by side in one plan; `inputs`, `outputs` place their elements in padded
+        vectors."""
         lanes = plan.lanes
         full = np.zeros((plan.in_words * lanes, plan.columns * plan.beats * lanes), np.int8)
         for weight, place in zip(weights, outputs, strict=True):
@@ -94,7 +97,9 @@ def _parameters(layout: Layout, model: IntegerModel) -> np.ndarray:
     for block in model.blocks:
         for projection in (block.q, block.k, block.v):
             scale(projection, heads, q_size, projection.threshold, _NEVER)
-        scale(block.decay, heads, q_size, np.repeat(block.decay_beta.astype(np.int64), layout.shape.head_width))
+        scale(
+            block.decay, heads, q_size, np.repeat(block.decay_beta.astype(np.int64), layout.shape.head_width)
+        )
         scale(block.out, residual, w_size)
         norm(block.attention_norm, 32767)
         threshold = _scatter(block.up.threshold, np.arange(layout.shape.ffn), f_size, _NEVER_STEP)
@@ -149,9 +154,12 @@ def build_images(layout: Layout, model: IntegerModel) -> list[np.ndarray]:
         images.matrix(layout.decay, bases["decay"], [block.decay.weight], residual, [heads])
         images.matrix(layout.out, bases["out"], [block.out.weight], heads, [residual])
         images.matrix(layout.up, bases["up"], [block.up.weight], residual, [np.arange(layout.shape.ffn)])
-        images.matrix(layout.down, bases["down"], [block.down.weight], np.arange(layout.shape.ffn), [residual])
+        images.matrix(
+            layout.down, bases["down"], [block.down.weight], np.arange(layout.shape.ffn), [residual]
+        )
     images.matrix(
-        layout.prior, layout.prior_base, [model.head.prior.weight], residual, [np.arange(layout.shape.bottleneck)]
+        layout.prior, layout.prior_base, [model.head.prior.weight], residual,
+        [np.arange(layout.shape.bottleneck)]
     )
     _head_tiles(images, model)
     _embedding(images, model)

@@ -27,7 +27,10 @@ class ModuleInstance(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        ports = {"i_clk": ClockSignal(), "i_rst": ResetSignal() if self._reset is None else ResetSignal() | self._reset}
+        ports = {
+            "i_clk": ClockSignal(),
+            "i_rst": ResetSignal() if self._reset is None else ResetSignal() | self._reset,
+        }
         for path, member, value in self.signature.flatten(self):
             direction = "i" if member.flow is wiring.In else "o"
             ports[f"{direction}_{'__'.join(map(str, path))}"] = value

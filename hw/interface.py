@@ -1,6 +1,7 @@
 """The kernel as the host sees it: arguments, commands, the io buffer and the mailbox.
 
-One table each; control registers, driver, simulated card and packaging derive from them (docs/kernel-interface.md).
+One table each; control registers, driver, simulated card and packaging derive from them
+(docs/kernel-interface.md).
 All words are 32-bit little endian.
 """
 
@@ -15,7 +16,8 @@ NO_EOS = 0x7FFFFFFF             # value of the `eos` argument that no token equa
 class Command(enum.IntEnum):
     """Argument `command` of a run."""
 
-    LOAD = 1        # read operation table and parameters from channel 0's image into the kernel, then as RESET
+    # read operation table and parameters from channel 0's image into the kernel, then as RESET
+    LOAD = 1
     RESET = 2       # a new session: zero state, position 0, nothing pending
     GENERATE = 3    # ingest pending and prompt, generate n_new tokens (n_prompt may be 0: resume)
     DUMP = 4        # write membrane, decay state, position and pending to the io buffer
@@ -62,7 +64,8 @@ class ErrorCode(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Argument:
-    """A kernel argument: `offset` in the AXI4-Lite map, `size` in bytes, its memory `port` or "" for a scalar."""
+    """A kernel argument: `offset` in the AXI4-Lite map, `size` in bytes, its memory `port` or "" for a
+    scalar."""
 
     name: str
     offset: int
@@ -107,7 +110,8 @@ COUNTERS = 128      # 64-bit counters of the mailbox
 
 
 class Phase(enum.IntEnum):
-    """Operations of a pass as counted: cycles of phase p stream in counter 2p, hand-over in counter 2p + 1."""
+    """Operations of a pass as counted: cycles of phase p stream in counter 2p, hand-over in counter 2p +
+    1."""
 
     EMBED = 0
     QKV = 1

@@ -1,7 +1,8 @@
 """Where everything lies in HBM: the active-row layout of a model on an engine (docs/hbm-map.md).
 
-`Layout(engine, shape)` is pure arithmetic: groups, columns, slices and base beats of every region. The same bases
-hold in every channel, so one command serves all. `hw.image` fills the bytes, `hw.table` writes the operation table.
+`Layout(engine, shape)` is pure arithmetic: groups, columns, slices and base beats of every region. The same
+bases hold in every channel, so one command serves all. `hw.image` fills the bytes, `hw.table` writes the
+operation table.
 """
 
 from dataclasses import dataclass
@@ -204,7 +205,8 @@ class Layout:
         for what, need, have in needs:
             if need > have:
                 raise UserError(
-                    f"the model needs {need} {what}, this kernel has {have}; generate a kernel from a larger card preset"
+                    f"the model needs {need} {what}, this kernel has {have}; "
+                    "generate a kernel from a larger card preset"
                 )
 
     def embed_place(self, token: int) -> tuple[int, int]:

@@ -11,8 +11,10 @@ SHALLOW = 64        # up to this depth a queue lies in distributed RAM
 class Queue(wiring.Component):
     """First-in first-out stream queue, first word falls through.
 
-    A shallow queue lies in distributed RAM, a deep one in block RAM whose output register is the queue's output.
-    Throughput: one word a cycle in and out at once, also when full or empty. `i.ready` and `o.valid` come from registers.
+    A shallow queue lies in distributed RAM, a deep one in block RAM whose output register is the queue's
+    output.
+    Throughput: one word a cycle in and out at once, also when full or empty. `i.ready` and `o.valid` come
+    from registers.
 
     Parameters
     ----------
@@ -99,7 +101,8 @@ class Queue(wiring.Component):
 
 
 class StreamChecker(Elaboratable):
-    """Asserts that valid and payload of a stream hold until the transfer. It only watches, and makes no hardware.
+    """Asserts that valid and payload of a stream hold until the transfer. It only watches, and makes no
+    hardware.
 
     Parameters
     ----------

@@ -26,7 +26,8 @@ def mailbox_fields() -> data.StructLayout:
 
 
 class TokenWriter(wiring.Component):
-    """Writes each generated token to the io buffer at once, as the full beat of the tokens so far (later words are zero).
+    """Writes each generated token to the io buffer at once, as the full beat of the tokens so far (later
+    words are zero).
 
     Latency 1 cycle, throughput one token a cycle, back-pressure from `write` straight to `token`.
 
@@ -84,13 +85,15 @@ class TokenWriter(wiring.Component):
 
 
 class Mailbox(wiring.Component):
-    """Writes the mailbox: all beats behind the first 8 words, then, when memory has answered, those with the first 8 words.
+    """Writes the mailbox: all beats behind the first 8 words, then, when memory has answered, those with the
+    first 8 words.
 
-    Beats go out in descending order, so the very last holds word 0. The beat is shifted together from pairs of words; a pair
-    is a 64-bit counter, or two words of the header.
+    Beats go out in descending order, so the very last holds word 0. The beat is shifted together from pairs
+    of words; a pair is a 64-bit counter, or two words of the header.
 
-    Latency: 3 cycles a pair of words and 1 a beat; 136 pairs take about 450 cycles, plus twice `SETTLE` and what the memory
-    takes. Back-pressure: `write` may wait for any time. `start` is ignored while a mailbox is being written.
+    Latency: 3 cycles a pair of words and 1 a beat; 136 pairs take about 450 cycles, plus twice `SETTLE` and
+    what the memory takes. Back-pressure: `write` may wait for any time. `start` is ignored while a mailbox is
+    being written.
 
     Parameters
     ----------
@@ -101,8 +104,8 @@ class Mailbox(wiring.Component):
     Attributes
     ----------
     SETTLE : int
-        Cycles after a write has been handed over until `writes_quiet` counts: the write passes a few registers before it is
-        seen as pending.
+        Cycles after a write has been handed over until `writes_quiet` counts: the write passes a few
+        registers before it is seen as pending.
 
     Members
     -------
@@ -125,7 +128,9 @@ class Mailbox(wiring.Component):
         if isinstance(build_id, int) and not 0 <= build_id < 1 << (WORD_BITS * BUILD_ID_WORDS):
             raise ValueError(f"build id {build_id:#x} is not a number of {WORD_BITS * BUILD_ID_WORDS} bits")
         self._engine = engine
-        self._build_id = Const(build_id, WORD_BITS * BUILD_ID_WORDS) if isinstance(build_id, int) else build_id
+        self._build_id = (
+            Const(build_id, WORD_BITS * BUILD_ID_WORDS) if isinstance(build_id, int) else build_id
+        )
         super().__init__({
             "start": In(1),
             "fields": In(mailbox_fields()),
@@ -153,7 +158,8 @@ class Mailbox(wiring.Component):
         last_pair = len(headers) + COUNTERS - 1
         header_beats = -(-HEADER_WORDS // (2 * pairs_per_beat))
         pair = Signal(range(last_pair + 1))
-        beat = pair[exact_log2(pairs_per_beat):]        # pairs of a beat go down to the first, so this is the beat in hand
+        # pairs of a beat go down to the first, so this is the beat in hand
+        beat = pair[exact_log2(pairs_per_beat):]
         header = Signal(2 * WORD_BITS)
         settle = Signal(range(self.SETTLE + 1))
         word = self.write.p.word

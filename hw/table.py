@@ -1,6 +1,8 @@
-"""The operation table and the header that LOAD reads: a model's pass as data (architecture, "Tasks of a pass").
+"""The operation table and the header that LOAD reads: a model's pass as data (architecture, "Tasks of a
+pass").
 
-Six operations a layer (QKV, decay, attention, W_O, W_up, W_down), the embedding before, prior and head behind.
+Six operations a layer (QKV, decay, attention, W_O, W_up, W_down), the embedding before, prior and head
+behind.
 """
 
 from symlight.model import ops
@@ -29,7 +31,8 @@ def header(layout: Layout, model: IntegerModel):
         "head_words": layout.head_words, "query_words": layout.query_words, "slots": shape.slots,
         "state_words": shape.layers * layout.query_words,
         "vocab": shape.vocab, "inv_width": ops.inv_width(shape.width),
-        "lif_leak": numerics.lif_leak, "lif_threshold": numerics.lif_threshold, "lif_clamp": numerics.lif_clamp,
+        "lif_leak": numerics.lif_leak, "lif_threshold": numerics.lif_threshold,
+        "lif_clamp": numerics.lif_clamp,
     })
 
 
@@ -59,8 +62,8 @@ def _layer(layout: Layout, model: IntegerModel, layer: int) -> list[dict]:
     last = layer == layout.shape.layers - 1
     site = 4 * layer
     qkv = {
-        "task": Task.QKV, "phase": Phase.QKV, "event": 1, "counted": 1, "statistic": site + 1, "parameter": parameter,
-        "has_kv": 1, "kv_base": bases["ring"], "kv_stage": layout.stage(layer),
+        "task": Task.QKV, "phase": Phase.QKV, "event": 1, "counted": 1, "statistic": site + 1,
+        "parameter": parameter, "has_kv": 1, "kv_base": bases["ring"], "kv_stage": layout.stage(layer),
         "command": _command(layout.qkv, bases["qkv"], Traffic.QKV, stream=False), **_drain(layout.qkv),
     }
     decay = {
@@ -85,13 +88,15 @@ def _layer(layout: Layout, model: IntegerModel, layer: int) -> list[dict]:
     }
     parameter += 2 * w
     up = {
-        "task": Task.STEP, "phase": Phase.UP, "event": 1, "counted": 1, "statistic": site + 3, "parameter": parameter,
+        "task": Task.STEP, "phase": Phase.UP, "event": 1, "counted": 1, "statistic": site + 3,
+        "parameter": parameter,
         "command": _command(layout.up, bases["up"], Traffic.UP, stream=False), **_drain(layout.up),
     }
     parameter += layout.ffn_words
     following = (0, *model.head.input) if last else model.blocks[layer + 1].attention_event
     down = {
-        "task": Task.NORM_C, "phase": Phase.DOWN, "event": 1, "counted": not last, "statistic": site + 4, "parameter": parameter,
+        "task": Task.NORM_C, "phase": Phase.DOWN, "event": 1, "counted": not last, "statistic": site + 4,
+        "parameter": parameter,
         "norm": parameter + w, "gamma_shift": int(norm_2[0]), "epsilon": int(norm_2[1]), **_event(following),
         "to_head": last,
         # Its first sums come while the last words of W_up are still being drained.
@@ -105,18 +110,22 @@ def operation_table(layout: Layout, model: IntegerModel) -> list:
     """Constants of `types.OpEntry`, the last one `Task.END`."""
     embed = {
         "task": Task.EMBED, "phase": Phase.EMBED, "words": layout.width_words,
-        "command": {"work": Work.SIDE, "traffic": Traffic.EMBED, "count": layout.embed_beats, "base": layout.embed_base},
+        "command": {
+            "work": Work.SIDE, "traffic": Traffic.EMBED, "count": layout.embed_beats,
+            "base": layout.embed_base,
+        },
         "has_command": 1, "counted": 1, "statistic": 0, **_event(model.blocks[0].attention_event),
     }
     layers = [op for layer in range(layout.shape.layers) for op in _layer(layout, model, layer)]
     prior = {
         "task": Task.PRIOR, "phase": Phase.PRIOR, "head": 1,
         "parameter": layout.shape.layers * layout.layer_parameters,
-        "command": _command(layout.prior, layout.prior_base, Traffic.PRIOR, stream=True), **_drain(layout.prior),
+        "command": _command(layout.prior, layout.prior_base, Traffic.PRIOR, stream=True),
+        **_drain(layout.prior),
     }
     head = {
-        "task": Task.HEAD, "phase": Phase.HEAD, "head": 1, "has_command": 1, "columns": layout.engine.channels,
-        "command": {
+        "task": Task.HEAD, "phase": Phase.HEAD, "head": 1, "has_command": 1,
+        "columns": layout.engine.channels, "command": {
             "work": Work.HEAD, "stream": 1, "base": layout.head_base, "words": layout.head_words, "beats": 1,
             "columns": layout.engine.channels, "count": layout.tiles, "traffic": Traffic.HEAD,
         },

@@ -67,7 +67,9 @@ class Kernel(wiring.Component):
         self._dispatch, self._load, self._state = Dispatcher(engine), LoadUnit(engine), StateUnit(engine)
         self._tokens, self._table, self._argmax = TokenLoop(engine), OperationTable(engine), Argmax(engine)
         self._ops, self._attentions = Barrier(engine.channels), Barrier(engine.channels)
-        parts = ("reduce", "vector", "runner", "dispatch", "load", "state", "tokens", "argmax", "ops", "attentions")
+        parts = (
+            "reduce", "vector", "runner", "dispatch", "load", "state", "tokens", "argmax", "ops", "attentions"
+        )
         for name in parts:
             m.submodules[name] = reset(getattr(self, f"_{name}"))
         m.submodules.table = self._table
@@ -92,13 +94,15 @@ class Kernel(wiring.Component):
         m.submodules.token_writer = self._token_writer = TokenWriter(engine=engine)
         connect(m, flipped(self.control), control.bus)
         m.d.comb += [
-            self.interrupt.eq(control.interrupt), session.start.eq(control.start), session.args.eq(control.args),
-            control.done.eq(session.done),
+            self.interrupt.eq(control.interrupt), session.start.eq(control.start),
+            session.args.eq(control.args), control.done.eq(session.done),
             counters.clear.eq(session.counters_clear), session.counters_busy.eq(counters.busy),
             session.counters_idle.eq(counters.idle),
             mailbox.start.eq(session.mailbox_start), session.mailbox_done.eq(mailbox.done),
-            mailbox.fields.eq(session.fields), counters.index.eq(mailbox.index), mailbox.value.eq(counters.value),
-            self._token_writer.clear.eq(session.counters_clear), session.n_tokens.eq(self._token_writer.count),
+            mailbox.fields.eq(session.fields), counters.index.eq(mailbox.index),
+            mailbox.value.eq(counters.value),
+            self._token_writer.clear.eq(session.counters_clear),
+            session.n_tokens.eq(self._token_writer.count),
         ]
 
     def _sequencing(self, m):
@@ -110,18 +114,22 @@ class Kernel(wiring.Component):
             table.write_entry.eq(load.table_entry),
             table.index_a.eq(dispatch.index), dispatch.entry.eq(table.entry_a),
             table.index_b.eq(runner.index), runner.entry.eq(table.entry_b),
-            dispatch.header.eq(load.header), dispatch.dense.eq(session.dense), dispatch.full_kv.eq(session.full_kv),
-            dispatch.go.eq(tokens.go), dispatch.info.eq(tokens.info),
+            dispatch.header.eq(load.header), dispatch.dense.eq(session.dense),
+            dispatch.full_kv.eq(session.full_kv), dispatch.go.eq(tokens.go), dispatch.info.eq(tokens.info),
             runner.header.eq(load.header), runner.head_pass.eq(tokens.head_pass), runner.go.eq(tokens.go),
             runner.op_ready.eq(self._ops.ready), runner.attention_ready.eq(self._attentions.ready),
             self._ops.consume.eq(runner.op_consume), self._attentions.consume.eq(runner.attention_consume),
-            tokens.header.eq(load.header), tokens.finished.eq(runner.finished), tokens.best.eq(self._argmax.best),
+            tokens.header.eq(load.header), tokens.finished.eq(runner.finished),
+            tokens.best.eq(self._argmax.best),
             self._counters.add.valid.eq(runner.add_valid | session.add_valid),
             self._counters.add.p.index.eq(Mux(session.add_valid, session.add_index, runner.add_index)),
             self._counters.add.p.amount.eq(Mux(session.add_valid, session.add_amount, runner.add_amount)),
         ]
-        # Neither waits: they take turns by construction, and the queue in front of the counters takes their bursts.
-        m.d.sync += Assert(~(runner.add_valid & session.add_valid), "session and runner add in the same cycle")
+        # Neither waits: they take turns by construction, and the queue in front of the counters takes their
+        # bursts.
+        m.d.sync += Assert(
+            ~(runner.add_valid & session.add_valid), "session and runner add in the same cycle"
+        )
         with m.If(self._counters.add.valid):
             m.d.sync += Assert(self._counters.add.ready, "an addition to a counter is lost")
 
@@ -130,8 +138,8 @@ class Kernel(wiring.Component):
         session, load, state, tokens = self._session, self._load, self._state, self._tokens
         args = self._registers.args
         m.d.comb += [
-            load.start.eq(session.load_start), session.load_done.eq(load.done), session.load_failed.eq(load.failed),
-            load.gelu_busy.eq(self._vector.gelu_busy),
+            load.start.eq(session.load_start), session.load_done.eq(load.done),
+            session.load_failed.eq(load.failed), load.gelu_busy.eq(self._vector.gelu_busy),
             state.header.eq(load.header), state.start.eq(session.state_start),
             state.action.eq(session.state_action), session.state_done.eq(state.done),
             tokens.n_prompt.eq(args.n_prompt), tokens.n_new.eq(args.n_new), tokens.eos.eq(args.eos),
@@ -140,7 +148,8 @@ class Kernel(wiring.Component):
             session.tokens_address.eq(tokens.error_address), tokens.forget.eq(session.forget),
             tokens.restore.eq(session.restore), tokens.restore_position.eq(session.restore_position),
             tokens.restore_pending.eq(session.restore_pending),
-            tokens.restore_has_pending.eq(session.restore_has_pending), session.restoring.eq(tokens.restoring),
+            tokens.restore_has_pending.eq(session.restore_has_pending),
+            session.restoring.eq(tokens.restoring),
             session.finished.eq(self._runner.finished), session.pass_cycles.eq(self._runner.pass_cycles),
             session.decoding.eq(tokens.decoding), session.position.eq(tokens.position),
             session.pending.eq(tokens.pending), session.has_pending.eq(tokens.has_pending),
@@ -158,7 +167,8 @@ class Kernel(wiring.Component):
 
     def _vectors(self, m):
         """Vector unit: word operations of the runner, the state unit and the session's counter probes."""
-        vector, runner, state, load, session = self._vector, self._runner, self._state, self._load, self._session
+        vector, runner, state = self._vector, self._runner, self._state
+        load, session = self._load, self._session
         probe = Signal(WordOp)
         counter = Signal(DrainRequest)
         m.d.comb += [
@@ -168,7 +178,8 @@ class Kernel(wiring.Component):
         self._request_valid = runner.request_valid | session.traffic_request
         self._request = Mux(session.traffic_request, counter.as_value(), runner.request.as_value())
         m.d.comb += [
-            vector.header.eq(load.header), vector.entry.eq(runner.current), vector.head_pass.eq(self._tokens.head_pass),
+            vector.header.eq(load.header), vector.entry.eq(runner.current),
+            vector.head_pass.eq(self._tokens.head_pass),
             vector.op_valid.eq(runner.op_valid | state.op_valid | session.traffic_request),
             vector.op.eq(Mux(
                 session.traffic_request, probe.as_value(),
@@ -181,15 +192,17 @@ class Kernel(wiring.Component):
             vector.parameter_write.word.eq(load.parameter_word),
             vector.gelu_write.valid.eq(load.gelu_valid), vector.gelu_write.address.eq(load.gelu_index),
             vector.gelu_write.word.eq(load.gelu_word),
-            vector.state_write.valid.eq(state.state_valid), vector.membrane_write.valid.eq(state.membrane_valid),
+            vector.state_write.valid.eq(state.state_valid),
+            vector.membrane_write.valid.eq(state.membrane_valid),
             vector.state_write.address.eq(state.address), vector.membrane_write.address.eq(state.address),
             vector.state_write.word.eq(state.value), vector.membrane_write.word.eq(state.value),
             state.word_valid.eq(vector.dump_valid), state.word.eq(vector.dump_word),
             runner.done.eq(vector.done), runner.statistics_done.eq(vector.statistics_done),
             runner.active_valid.eq(vector.active_valid), runner.active.eq(vector.active),
-            self._argmax.valid.eq(vector.probe_valid & runner.running), self._argmax.first.eq(vector.probe_tag.first),
-            self._argmax.word.eq(vector.probe),
-            # A channel answers with the low 16 bits of a count in lane 0 and the rest in lane 1, so sums stay exact.
+            self._argmax.valid.eq(vector.probe_valid & runner.running),
+            self._argmax.first.eq(vector.probe_tag.first), self._argmax.word.eq(vector.probe),
+            # A channel answers with the low 16 bits of a count in lane 0 and the rest in lane 1, so sums stay
+            # exact.
             session.traffic_valid.eq(vector.probe_valid & ~runner.running),
             session.traffic_value.eq(vector.probe[0].as_unsigned() + (vector.probe[1].as_unsigned() << 16)),
         ]
@@ -227,10 +240,14 @@ class Kernel(wiring.Component):
                 channel = ModuleInstance(channel_signature(engine), CHANNEL_MODULE, reset=resetting)
                 m.submodules[f"channel{k:02d}"] = channel
             channels.append(channel)
-            m.d.comb += [channel.index.eq(k), channel.pointer.eq(getattr(args, f"hbm{k:02d}")), channel.io_pointer.eq(args.io)]
+            m.d.comb += [
+                channel.index.eq(k), channel.pointer.eq(getattr(args, f"hbm{k:02d}")),
+                channel.io_pointer.eq(args.io),
+            ]
             for name in AxiMaster(engine.beat_bytes).members:
                 ours, theirs = getattr(self.hbm[k], name), getattr(channel.bus, name)
-                m.d.comb += ours.eq(theirs) if self.hbm[k].signature.members[name].flow is Out else theirs.eq(ours)
+                outward = self.hbm[k].signature.members[name].flow is Out
+                m.d.comb += ours.eq(theirs) if outward else theirs.eq(ours)
         self._to_channels(m, channels)
         self._from_channels(m, channels)
 

@@ -1,6 +1,7 @@
 """Every layout and opcode that two modules of the accelerator share.
 
-Widths that depend on the engine come from functions of `Engine`; the rest is fixed. No bit offset is written anywhere else.
+Widths that depend on the engine come from functions of `Engine`; the rest is fixed. No bit offset is written
+anywhere else.
 """
 
 from amaranth.hdl import signed
@@ -184,7 +185,8 @@ class OpEntry(data.Struct):
     counted: 1          # count the nonzero elements of what this task broadcasts
     statistic: 8        # ... in this counter (4 * layer + site)
     words: 8            # words this task drains
-    slice: 6            # words of a column (drain geometry), first word of a column at accumulator command.acc
+    # words of a column (drain geometry), first word of a column at accumulator command.acc
+    slice: 6
     columns: 6
     parameter: 13       # first parameter word: scale, event or step parameters
     norm: 13            # first parameter word of the LayerNorm

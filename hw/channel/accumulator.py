@@ -1,4 +1,5 @@
-"""Words of accumulators in distributed RAM, with a one-cycle read-modify-write loop and a drain port of their own."""
+"""Words of accumulators in distributed RAM, with a one-cycle read-modify-write loop and a drain port of their
+own."""
 
 from amaranth.hdl import Assert, Module, Signal, signed
 from amaranth.lib import data, wiring
@@ -9,9 +10,9 @@ from amaranth.lib.wiring import In, Out
 class AccumulatorBank(wiring.Component):
     """`depth` words of `lanes` signed accumulators: acc[address] += addends.
 
-    A word that was not added to since it was drained last counts as zero, so nothing is ever cleared by a sweep: the first
-    addition writes. Throughput: one addition and one drain a cycle, to different addresses; two successive additions may
-    go to the same address.
+    A word that was not added to since it was drained last counts as zero, so nothing is ever cleared by a
+    sweep: the first addition writes. Throughput: one addition and one drain a cycle, to different addresses;
+    two successive additions may go to the same address.
 
     Parameters
     ----------
@@ -22,8 +23,8 @@ class AccumulatorBank(wiring.Component):
     Attributes
     ----------
     ADD_LATENCY : int
-        Cycles from `add.valid` until the sum can be drained. The addends follow one cycle after `add.valid` and `add.address`
-        (so the look-up of "touched" is off the adders' path).
+        Cycles from `add.valid` until the sum can be drained. The addends follow one cycle after `add.valid`
+        and `add.address` (so the look-up of "touched" is off the adders' path).
     DRAIN_LATENCY : int
         Cycles from `drain.valid` to `drain.word`, which then holds until the next drain.
 
@@ -43,7 +44,9 @@ class AccumulatorBank(wiring.Component):
         word = data.ArrayLayout(signed(width), lanes)
         super().__init__({
             "clear": In(1),
-            "add": In(wiring.Signature({"valid": Out(1), "address": Out(range(depth)), "addends": Out(word)})),
+            "add": In(
+                wiring.Signature({"valid": Out(1), "address": Out(range(depth)), "addends": Out(word)})
+            ),
             "drain": In(wiring.Signature({"valid": Out(1), "address": Out(range(depth)), "word": In(word)})),
         })
 
@@ -77,9 +80,12 @@ class AccumulatorBank(wiring.Component):
 
     def _lane(self, m, lane, valid, address, fresh, holds_sum):
         """One lane's memory: port `read` closes the loop, port `drain` serves the drain."""
-        memory = Memory(shape=signed(self._width), depth=self._depth, init=[], attrs={"ram_style": "distributed"})
+        memory = Memory(
+            shape=signed(self._width), depth=self._depth, init=[], attrs={"ram_style": "distributed"}
+        )
         m.submodules[f"memory_{lane}"] = memory
-        write, read, drain = memory.write_port(), memory.read_port(domain="comb"), memory.read_port(domain="comb")
+        write = memory.write_port()
+        read, drain = memory.read_port(domain="comb"), memory.read_port(domain="comb")
         base = Signal(signed(self._width))
         with m.If(~fresh):
             m.d.comb += base.eq(read.data)
@@ -99,8 +105,12 @@ class AccumulatorBank(wiring.Component):
     def _check(self, m, valid, address):
         with m.If(self.drain.valid):
             m.d.sync += [
-                Assert(~(self.add.valid & (self.add.address == self.drain.address)), "drain meets an addition"),
+                Assert(
+                    ~(self.add.valid & (self.add.address == self.drain.address)), "drain meets an addition"
+                ),
                 Assert(~(valid & (address == self.drain.address)), "drain before the sum is complete"),
             ]
         with m.If(self.clear):
-            m.d.sync += Assert(~(self.add.valid | self.drain.valid | valid), "clear meets an addition or a drain")
+            m.d.sync += Assert(
+                ~(self.add.valid | self.drain.valid | valid), "clear meets an addition or a drain"
+            )

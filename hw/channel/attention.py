@@ -29,10 +29,10 @@ DEN_BITS = 24
 class AttentionEngine(wiring.Component):
     """ReLU-L1 attention of one channel: its heads, its ring slots, the KV staging memory.
 
-    QUERY words go to the q memory; KEY and VALUE words of the current token to the staging memory and to the writer. The last
-    VALUE word starts the work of the oldest KV command; from then on numerators and denominators are undefined until
-    `att_done`. Slots are read as soon as they have arrived. A command also waits for the slots that it loads
-    without needing them, so that no beat arrives behind its end.
+    QUERY words go to the q memory; KEY and VALUE words of the current token to the staging memory and to the
+    writer. The last VALUE word starts the work of the oldest KV command; from then on numerators and
+    denominators are undefined until `att_done`. Slots are read as soon as they have arrived. A command also
+    waits for the slots that it loads without needing them, so that no beat arrives behind its end.
     Throughput: one staged beat a cycle (a slot has `slot_beats`), plus some 20 cycles an operation.
 
     Parameters
@@ -63,10 +63,11 @@ class AttentionEngine(wiring.Component):
     arrivals : In(stream of stage_layout)
         Beats of loaded slots. Waits while a word of the current token is stored; else one a cycle.
     loaded : In
-        Pulse: a slot of the oldest incompletely loaded command has arrived completely (not before its last beat's transfer;
-        the dropped current slot counts).
+        Pulse: a slot of the oldest incompletely loaded command has arrived completely (not before its last
+        beat's transfer; the dropped current slot counts).
     writes : Out(stream of write_layout)
-        Words of the current token. The receiver must take each before the next one comes: broadcast words cannot wait.
+        Words of the current token. The receiver must take each before the next one comes: broadcast words
+        cannot wait.
     att_done : Out
         Pulse for each command: the results can be drained, and its half of the staging memory is free.
     drain : In(drain_port(engine))
@@ -125,7 +126,8 @@ class AttentionEngine(wiring.Component):
         return m
 
     def _store(self, m, intake, plan, staging):
-        """Words of the current token go to staging and writer; beats from memory take the staging port's other cycles."""
+        """Words of the current token go to staging and writer; beats from memory take the staging port's
+        other cycles."""
         current = Signal()
         write, out = staging.write, self.writes
         enable, address = Signal(), Signal.like(write.address, reset_less=True)
@@ -151,7 +153,8 @@ class AttentionEngine(wiring.Component):
             ]
 
     def _multiply(self, m, intake, staging, walk, score, bank):
-        """One array of multipliers for k * q and v * weight. Returns the units beside it and their valid bits.
+        """One array of multipliers for k * q and v * weight. Returns the units beside it and their valid
+        bits.
 
         Index i: i cycles after the read was issued. 2: beat from staging, 3: operands, 4: product.
         """
@@ -180,7 +183,9 @@ class AttentionEngine(wiring.Component):
             with m.If(valid[2]):
                 m.d.sync += [
                     byte.eq(staging.read.data[lane]),
-                    factor.eq(Mux(units[2].value, units[2].weight, read.data.word_select(lane, 8).as_signed())),
+                    factor.eq(
+                        Mux(units[2].value, units[2].weight, read.data.word_select(lane, 8).as_signed())
+                    ),
                 ]
             with m.If(valid[3]):
                 m.d.sync += product.eq(byte * factor)

@@ -17,11 +17,11 @@ BURST = data.StructLayout({"address": BEAT_ADDRESS, "beats": 5})            # 1 
 class BurstMerger(wiring.Component):
     """Cuts runs into bursts, and merges by address, not by row: a run that continues the last one extends it.
 
-    A short burst leaves as soon as no continuing run is waiting, so that merging never costs time on an idle port. Bursts are
-    cut from the start of a merged run, at MAX_BURST beats and at multiples of 4 KB.
+    A short burst leaves as soon as no continuing run is waiting, so that merging never costs time on an idle
+    port. Bursts are cut from the start of a merged run, at MAX_BURST beats and at multiples of 4 KB.
     Throughput: a run of up to MAX_BURST beats and a burst a cycle; a longer run takes a cycle a burst.
-    Back-pressure: `i.ready` falls while bursts wait and the held run cannot be extended; `o` is a queue of two bursts, so
-    no path leads from `o.ready` to `i.ready`.
+    Back-pressure: `i.ready` falls while bursts wait and the held run cannot be extended; `o` is a queue of
+    two bursts, so no path leads from `o.ready` to `i.ready`.
 
     Attributes
     ----------
@@ -56,7 +56,8 @@ class BurstMerger(wiring.Component):
         m.submodules.queue = queue = Queue(BURST, depth=2)
         connect(m, queue.o, flipped(self.o))
         run = self.i.p
-        # The held run: first beat, the beat behind its end, length of its first burst if it is that long, what it has beyond.
+        # The held run: first beat, the beat behind its end, length of its first burst if it is that long,
+        # what it has beyond.
         holds, address, end, limit = Signal(), Signal(BEAT_ADDRESS), Signal(BEAT_ADDRESS), Signal(5)
         excess = Signal(signed(BEAT_ADDRESS + 2))
         beats = Signal(5)       # of the held run; meaningful while it is shorter than a burst
@@ -64,11 +65,13 @@ class BurstMerger(wiring.Component):
         m.d.comb += [
             full.eq(~excess[-1]), whole.eq(~full | (excess == 0)),
             # A long run is not extended: it has bursts enough, and its length stays within bounds.
-            continues.eq(self.i.valid & (run.address == end) & (~full | (excess[exact_log2(MAX_BURST):] == 0))),
+            continues.eq(
+                self.i.valid & (run.address == end) & (~full | (excess[exact_log2(MAX_BURST):] == 0))
+            ),
             emit.eq(holds & queue.i.ready & (full | ~continues)), load.eq(~holds | (emit & whole)),
             self.i.ready.eq(load | continues),
-            queue.i.valid.eq(emit), queue.i.p.address.eq(address), queue.i.p.beats.eq(Mux(full, limit, beats)),
-            self.idle.eq(~holds & ~self.o.valid),
+            queue.i.valid.eq(emit), queue.i.p.address.eq(address),
+            queue.i.p.beats.eq(Mux(full, limit, beats)), self.idle.eq(~holds & ~self.o.valid),
         ]
         taken = self.i.valid & self.i.ready
         extended = Signal.like(excess)
@@ -82,10 +85,12 @@ class BurstMerger(wiring.Component):
                 excess.eq(run.beats - first), beats.eq(run.beats),
             ]
         with m.Elif(emit):
-            after = self._limit(address, bursts=1)      # right too if this burst ends at a page: the next one starts there
+            # right too if this burst ends at a page: the next one starts there
+            after = self._limit(address, bursts=1)
             m.d.sync += [
                 address.eq(address + limit), limit.eq(after),
-                excess.eq(Mux(continues, extended - after, excess - after)), beats.eq(Mux(continues, extended, excess)),
+                excess.eq(Mux(continues, extended - after, excess - after)),
+                beats.eq(Mux(continues, extended, excess)),
             ]
         with m.Elif(taken):
             m.d.sync += [excess.eq(extended), beats.eq(beats + run.beats)]

@@ -82,7 +82,8 @@ def channel_signature(engine: Engine) -> wiring.Signature:
 class Channel(wiring.Component):
     """Fetch, gather, lane group, attention and writer of one pseudo-channel.
 
-    Inputs from the sequencer are pulses without back-pressure; `*_room` says, some cycles late, that a few more fit.
+    Inputs from the sequencer are pulses without back-pressure; `*_room` says, some cycles late, that a few
+    more fit.
 
     Attributes
     ----------
@@ -99,7 +100,8 @@ class Channel(wiring.Component):
         Shape of the KV ring; quasi-static.
     command_valid, command, command_room / kv_valid, kv, kv_room : In, In, Out
     cast_valid, cast : In
-        Broadcast word. WRITE words are taken by channel 0 only; `write_room` says that there is room for them.
+        Broadcast word. WRITE words are taken by channel 0 only; `write_room` says that there is room for
+        them.
     request_valid, request : In
     drain_valid, drain : Out
         Answer, zero if the request is for another column or nothing was asked.
@@ -149,7 +151,8 @@ class Channel(wiring.Component):
         m.d.comb += [unit.group.eq(group), unit.active.eq((group >> log_groups) == 0)]
 
     def _commands(self, m):
-        """Commands to the queues of the three parts that work them; a part's queue is as deep as the room that is promised."""
+        """Commands to the queues of the three parts that work them; a part's queue is as deep as the room
+        that is promised."""
         valid, command = Signal(), Signal(ChannelCommand)
         m.d.sync += valid.eq(self.command_valid)
         with m.If(self.command_valid):
@@ -185,11 +188,13 @@ class Channel(wiring.Component):
         group, column = self._place(m, "ring", self.ring.columns)
         slot_beats, active = Signal(8), Signal()
         m.d.sync += [
-            slot_beats.eq((self.ring.heads * self.ring.head_words) << 1), active.eq((group >> self.ring.log_groups) == 0),
+            slot_beats.eq((self.ring.heads * self.ring.head_words) << 1),
+            active.eq((group >> self.ring.log_groups) == 0),
         ]
         for unit in (self._loader, self._attention):
             m.d.comb += [
-                unit.ring.eq(self.ring), unit.slot_beats.eq(slot_beats), unit.group.eq(group), unit.active.eq(active),
+                unit.ring.eq(self.ring), unit.slot_beats.eq(slot_beats), unit.group.eq(group),
+                unit.active.eq(active),
             ]
         m.d.comb += self._attention.column.eq(column)
 
@@ -211,10 +216,11 @@ class Channel(wiring.Component):
             m.d.sync += cast.eq(self.cast)
         io_write = cast_valid & (cast.kind == Cast.WRITE) & (self.index == 0)
         m.d.comb += [
-            gather.word_valid.eq(cast_valid & (cast.kind == Cast.VECTOR)), gather.word.eq(cast.word.as_value()),
+            gather.word_valid.eq(cast_valid & (cast.kind == Cast.VECTOR)),
+            gather.word.eq(cast.word.as_value()),
             attention.cast.valid.eq(cast_valid), attention.cast.payload.eq(cast),
-            fetch.kv_issued.eq(loader.issued), loader.attended.eq(attention.att_done), attention.loaded.eq(loader.loaded),
-            loader.writes_quiet.eq(writer.quiet),
+            fetch.kv_issued.eq(loader.issued), loader.attended.eq(attention.att_done),
+            attention.loaded.eq(loader.loaded), loader.writes_quiet.eq(writer.quiet),
             # KV words and io words never meet: the sequencer writes to the io buffer between passes.
             writer.i.valid.eq(attention.writes.valid | io_write), attention.writes.ready.eq(writer.i.ready),
             writer.i.p.eq(attention.writes.p),
@@ -266,7 +272,9 @@ class Channel(wiring.Component):
             m.d.comb += getattr(bus, name).eq(getattr(fetch, name))
         for name in ("arready", "rdata", "rresp", "rlast", "rvalid"):
             m.d.comb += getattr(fetch, name).eq(getattr(bus, name))
-        for name in ("awaddr", "awlen", "awsize", "awburst", "awvalid", "wdata", "wstrb", "wlast", "wvalid", "bready"):
+        for name in (
+            "awaddr", "awlen", "awsize", "awburst", "awvalid", "wdata", "wstrb", "wlast", "wvalid", "bready"
+        ):
             m.d.comb += getattr(bus, name).eq(getattr(writer, name))
         for name in ("awready", "wready", "bresp", "bvalid"):
             m.d.comb += getattr(writer, name).eq(getattr(bus, name))

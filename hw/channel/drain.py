@@ -9,12 +9,14 @@ from ..types import DrainRequest, Source, drain_layout
 
 
 def drain_port(engine: Engine) -> wiring.Signature:
-    """A request, and `Answer.LATENCY` cycles later a word; the word is zero at all other times, so parts can be ORed."""
+    """A request, and `Answer.LATENCY` cycles later a word; the word is zero at all other times, so parts can
+    be ORed."""
     return wiring.Signature({"valid": Out(1), "request": Out(DrainRequest), "word": In(drain_layout(engine))})
 
 
 class Answer(wiring.Component):
-    """Answers requests for two sources, one from an `AccumulatorBank` and one from registers; ignores other sources.
+    """Answers requests for two sources, one from an `AccumulatorBank` and one from registers; ignores other
+    sources.
 
     One request a cycle; no back-pressure.
 
@@ -55,7 +57,8 @@ class Answer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         request = self.drain.request
-        banked, fixed, shown = Signal(), Signal(), Signal()     # the request a cycle ago; an answer is on `drain.word`
+        # the request a cycle ago; an answer is on `drain.word`
+        banked, fixed, shown = Signal(), Signal(), Signal()
         m.d.comb += [
             self.address.valid.eq(self.drain.valid & (request.source == self._bank)),
             self.address.address.eq(request.address),

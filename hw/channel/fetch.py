@@ -27,8 +27,8 @@ TAG = data.StructLayout({"kv": 1, "io": 1, "address": BEAT_ADDRESS, "beats": 5, 
 class _Runs(wiring.Component):
     """Commands in order to runs of beats: the rows of a gather one by one, everything else as one run.
 
-    A FENCE waits for one KV command whose reads are issued. `traffic` and `io` hold for the runs that follow; if they
-    differ, a command starts only when the runs of the one before it have left the merger (`idle`).
+    A FENCE waits for one KV command whose reads are issued. `traffic` and `io` hold for the runs that follow;
+    if they differ, a command starts only when the runs of the one before it have left the merger (`idle`).
     Throughput: a row a cycle. Latency: 2 cycles from a row to its run.
     """
 
@@ -39,7 +39,8 @@ class _Runs(wiring.Component):
         super().__init__({
             "commands": In(stream.Signature(ChannelCommand)), "columns": Out(6), "log_groups": Out(3),
             "group": In(5), "active": In(1),
-            "index": In(5), "rows": In(stream.Signature(ROW)), "issued": In(1), "fenced": Out(1), "fencing": Out(1),
+            "index": In(5), "rows": In(stream.Signature(ROW)), "issued": In(1), "fenced": Out(1),
+            "fencing": Out(1),
             "runs": Out(stream.Signature(RUN)), "traffic": Out(4), "io": Out(1), "idle": In(1),
         })
 
@@ -77,7 +78,9 @@ class _Runs(wiring.Component):
                     m.d.comb += self.commands.ready.eq(1)
                     m.next = "COMMAND"
                 with m.If((total != 0) & free):
-                    m.d.sync += [self.runs.valid.eq(1), self.runs.p.address.eq(base), self.runs.p.beats.eq(total)]
+                    m.d.sync += [
+                        self.runs.valid.eq(1), self.runs.p.address.eq(base), self.runs.p.beats.eq(total)
+                    ]
             with m.State("ROWS"):
                 with m.If(self._rows(m, head, base, free)):
                     m.d.comb += self.commands.ready.eq(1)
@@ -86,7 +89,8 @@ class _Runs(wiring.Component):
         return m
 
     def _total(self, m, head):
-        """Beats of the command if it is one run, and whether that has settled (place, factors, product, choice)."""
+        """Beats of the command if it is one run, and whether that has settled (place, factors, product,
+        choice)."""
         shift = self._engine.lanes.bit_length() - 1
         factor_a, factor_b, total = Signal(15), Signal(12), Signal(BEAT_ADDRESS)
         product, takes_part = Signal(BEAT_ADDRESS), Signal()
@@ -106,25 +110,32 @@ class _Runs(wiring.Component):
         return total, cycles == self.SETTLING
 
     def _rows(self, m, head, base, free):
-        """A row a cycle: its offset is multiplied in one stage, its address added in the next. Returns "the last has left"."""
+        """A row a cycle: its offset is multiplied in one stage, its address added in the next. Returns "the
+        last has left"."""
         product, there, valid, last = Signal(BEAT_ADDRESS), Signal(), Signal(), Signal()
         move = ~there | ~valid | free
         m.d.comb += self.rows.ready.eq(move & ~(there & last))
         with m.If(move):
             m.d.sync += there.eq(self.rows.valid & self.rows.ready)
         with m.If(self.rows.valid & self.rows.ready):
-            m.d.sync += [product.eq(self.rows.p.row * head.beats), valid.eq(self.rows.p.valid), last.eq(self.rows.p.last)]
+            m.d.sync += [
+                product.eq(self.rows.p.row * head.beats), valid.eq(self.rows.p.valid),
+                last.eq(self.rows.p.last),
+            ]
         with m.If(there & valid & free):
-            m.d.sync += [self.runs.valid.eq(1), self.runs.p.address.eq(base + product), self.runs.p.beats.eq(head.beats)]
+            m.d.sync += [
+                self.runs.valid.eq(1), self.runs.p.address.eq(base + product),
+                self.runs.p.beats.eq(head.beats),
+            ]
         return there & last & move
 
 
 class Fetch(wiring.Component):
     """Reads of one channel in program order, KV runs in between.
 
-    A weight burst is issued only when its beats are reserved in the read FIFO, so R never waits for the lanes; KV beats may wait
-    for the staging memory. KV bursts go when no weight burst is ready, at most `engine.kv_inflight` beats in flight, or without
-    limit while a FENCE waits.
+    A weight burst is issued only when its beats are reserved in the read FIFO, so R never waits for the
+    lanes; KV beats may wait for the staging memory. KV bursts go when no weight burst is ready, at most
+    `engine.kv_inflight` beats in flight, or without limit while a FENCE waits.
     Throughput: a burst and a beat a cycle.
 
     Attributes
@@ -173,8 +184,10 @@ class Fetch(wiring.Component):
             "pointer": In(64), "io_pointer": In(64),
             "count_index": In(4), "count": Out(32), "clear": In(1),
             "abort": In(1), "quiet": Out(1), "fault": Out(1), "fault_address": Out(64),
-            "araddr": Out(64), "arlen": Out(8), "arsize": Out(3), "arburst": Out(2), "arvalid": Out(1), "arready": In(1),
-            "rdata": In(8 * engine.beat_bytes), "rresp": In(2), "rlast": In(1), "rvalid": In(1), "rready": Out(1),
+            "araddr": Out(64), "arlen": Out(8), "arsize": Out(3), "arburst": Out(2), "arvalid": Out(1),
+            "arready": In(1),
+            "rdata": In(8 * engine.beat_bytes), "rresp": In(2), "rlast": In(1), "rvalid": In(1),
+            "rready": Out(1),
         })
 
     def elaborate(self, platform):
@@ -192,7 +205,8 @@ class Fetch(wiring.Component):
         connect(m, self._fifo.o, flipped(self.beats))
         m.d.comb += [
             self.columns.eq(runs.columns), self.log_groups.eq(runs.log_groups),
-            runs.group.eq(self.group), runs.active.eq(self.active), runs.index.eq(self.index), runs.idle.eq(merger.idle & ~self.arvalid),
+            runs.group.eq(self.group), runs.active.eq(self.active), runs.index.eq(self.index),
+            runs.idle.eq(merger.idle & ~self.arvalid),
         ]
         self._issue(m, merger, kv_merger)
         self._receive(m)
@@ -206,7 +220,8 @@ class Fetch(wiring.Component):
         main, kv = merger.o, kv_merger.o
         main_go, kv_go = Signal(), Signal()
         free = (~self.arvalid | self.arready) & tags.i.ready & ~self.abort
-        weights = Signal()      # the choice does not depend on what allows the burst to go: addresses are summed meanwhile
+        # the choice does not depend on what allows the burst to go: addresses are summed meanwhile
+        weights = Signal()
         within = runs.fencing | (kv_flying <= engine.kv_inflight - MAX_BURST)
         m.d.comb += [
             weights.eq(main.valid & (credit >= main.p.beats)),
@@ -275,7 +290,8 @@ class Fetch(wiring.Component):
     def _count(self, m, tag, ended):
         """Beats of each kind of traffic; a counter that was not touched since `clear` is zero."""
         m.submodules.counts = counts = Memory(shape=32, depth=16, init=[])
-        old, probe, write = counts.read_port(domain="comb"), counts.read_port(domain="comb"), counts.write_port()
+        old, probe = counts.read_port(domain="comb"), counts.read_port(domain="comb")
+        write = counts.write_port()
         touched = Signal(16)
         m.d.comb += [
             old.addr.eq(tag.traffic), write.addr.eq(tag.traffic), write.en.eq(ended),

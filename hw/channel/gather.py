@@ -1,8 +1,9 @@
 """Active-row gather: broadcast words in, picked elements of this channel's group out, one a cycle.
 
     broadcast ─┬─► vector buffer ─► fetched word ─┐
-               └──────── bypass ──────────────────┴─► current word ─► lowest picked element ─┬─► items ─► lanes
-    commands ─► next command ─► running command ──┘                                          └─► rows ──► fetch
+               └──────── bypass ──────────────────┴─► current word ─► lowest picked element
+    commands ─► next command ─► running command ──┘                     │
+                                               lanes ◄── items ◄────────┴────────► rows ──► fetch
 """
 
 from amaranth.hdl import Assert, Cat, Module, Mux, Signal
@@ -14,7 +15,8 @@ from ..config import Engine
 from ..lib import Queue
 from ..types import ChannelCommand, Item, Work
 
-ROW = data.StructLayout({"row": 13, "valid": 1, "last": 1})     # a row of the channel's group, or the end of the list
+# a row of the channel's group, or the end of the list
+ROW = data.StructLayout({"row": 13, "valid": 1, "last": 1})
 ROWS = 4            # rows that wait for the address side
 
 
@@ -53,7 +55,8 @@ class _Commands(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         command = self.commands.p
-        settled = Signal(2)         # cycles the command at the input has had: its place takes one, its lanes another
+        # cycles the command at the input has had: its place takes one, its lanes another
+        settled = Signal(2)
         groups, lanes = Signal(5), Signal(self._lanes)
         is_head, work = Signal(), Signal()
         m.d.comb += [
@@ -70,8 +73,10 @@ class _Commands(wiring.Component):
             m.d.sync += self.valid.eq(0)
         with m.If(self.commands.valid & self.commands.ready & work):
             m.d.sync += [
-                self.valid.eq(1), self.words.eq(command.words - 1), self.tiles.eq(Mux(is_head, command.count - 1, 0)),
-                self.head.eq(is_head), self.about.lanes.eq(lanes), self.about.stream.eq(command.stream | is_head),
+                self.valid.eq(1), self.words.eq(command.words - 1),
+                self.tiles.eq(Mux(is_head, command.count - 1, 0)),
+                self.head.eq(is_head), self.about.lanes.eq(lanes),
+                self.about.stream.eq(command.stream | is_head),
                 self.about.log_groups.eq(command.log_groups), self.about.last.eq(command.words == 1),
                 Assert(command.words != 0, "a command without words"),
             ]
@@ -81,8 +86,9 @@ class _Commands(wiring.Component):
 class _Buffer(wiring.Component):
     """Circular memory of broadcast words, read by one command after the other.
 
-    A command reads `words` words, HEAD the same ones for every tile. A word is free again when it was read (HEAD: at the end of
-    the command). Latency from `word` to `taken`: 0 if nothing is buffered and `take` is set (bypass), else 2; one word a cycle.
+    A command reads `words` words, HEAD the same ones for every tile. A word is free again when it was read
+    (HEAD: at the end of the command). Latency from `word` to `taken`: 0 if nothing is buffered and `take` is
+    set (bypass), else 2; one word a cycle.
 
     Members
     -------
@@ -98,8 +104,8 @@ class _Buffer(wiring.Component):
         self._about = _about_layout(engine)
         super().__init__({
             "word_valid": In(1), "word": In(8 * engine.lanes),
-            "next_ready": Out(1), "next_valid": In(1), "next_about": In(self._about), "next_words": In(8), "next_tiles": In(12),
-            "next_head": In(1),
+            "next_ready": Out(1), "next_valid": In(1), "next_about": In(self._about), "next_words": In(8),
+            "next_tiles": In(12), "next_head": In(1),
             "take": In(1), "taken": Out(1), "out": Out(8 * engine.lanes), "about": Out(self._about),
         })
 
@@ -147,22 +153,23 @@ class _Buffer(wiring.Component):
             m.d.sync += running.eq(self.next_valid)
             with m.If(self.next_valid):
                 m.d.sync += [
-                    head.eq(self.next_head), words.eq(self.next_words), tiles.eq(self.next_tiles), run.eq(self.next_about),
-                    start.eq(Mux(end, get + 1, get)),
+                    head.eq(self.next_head), words.eq(self.next_words), tiles.eq(self.next_tiles),
+                    run.eq(self.next_about), start.eq(Mux(end, get + 1, get)),
                 ]
 
 
 class Gather(wiring.Component):
     """Works MATRIX and HEAD commands in order on the words of the vector buffer.
 
-    In active mode (MATRIX without `stream`) it picks the nonzero elements of the channel's group and sends each as an item and
-    as a row; otherwise all elements of the group, as items only. The last item of a command (of a tile, for HEAD) carries
-    `last`; if the last word has no picked element, a marker without row does. A channel that takes no part sends just the
-    marker.
+    In active mode (MATRIX without `stream`) it picks the nonzero elements of the channel's group and sends
+    each as an item and as a row; otherwise all elements of the group, as items only. The last item of a
+    command (of a tile, for HEAD) carries `last`; if the last word has no picked element, a marker without row
+    does. A channel that takes no part sends just the marker.
 
-    Throughput: an item a cycle, without bubbles between words and between commands; a word without a picked element costs a
-    cycle. Back-pressure: waits for either stream. A row is on its way when its item is, so lanes and address side cannot block
-    each other. The vector buffer cannot wait: `engine.vector_words` hold all vectors alive.
+    Throughput: an item a cycle, without bubbles between words and between commands; a word without a picked
+    element costs a cycle. Back-pressure: waits for either stream. A row is on its way when its item is, so
+    lanes and address side cannot block each other. The vector buffer cannot wait: `engine.vector_words` hold
+    all vectors alive.
 
     Attributes
     ----------
@@ -204,8 +211,10 @@ class Gather(wiring.Component):
         m.d.comb += [
             self.columns.eq(decoded.columns), self.log_groups.eq(decoded.log_groups),
             decoded.group.eq(self.group), decoded.active.eq(self.active),
-            decoded.ready.eq(buffer.next_ready), buffer.next_valid.eq(decoded.valid), buffer.next_about.eq(decoded.about),
-            buffer.next_words.eq(decoded.words), buffer.next_tiles.eq(decoded.tiles), buffer.next_head.eq(decoded.head),
+            decoded.ready.eq(buffer.next_ready), buffer.next_valid.eq(decoded.valid),
+            buffer.next_about.eq(decoded.about),
+            buffer.next_words.eq(decoded.words), buffer.next_tiles.eq(decoded.tiles),
+            buffer.next_head.eq(decoded.head),
             buffer.word_valid.eq(self.word_valid), buffer.word.eq(self.word),
         ]
         self._pick(m, buffer, rows.i)
@@ -225,13 +234,16 @@ class Gather(wiring.Component):
             done.eq(Mux(any_left | about.last, self.items.ready & (about.stream | rows.ready), 1)),
             buffer.take.eq(~holds | (final & done)),
         ]
-        last, element = Signal(), Cat((chosen & _lanes_with_bit(lanes, bit)).any() for bit in range(lanes.bit_length() - 1))
+        last = Signal()
+        element = Cat((chosen & _lanes_with_bit(lanes, bit)).any() for bit in range(lanes.bit_length() - 1))
         m.d.comb += [
             last.eq(final & about.last),
-            # A row leaves in the cycle of its item. `rows.ready` falls by a transfer only, so `items.valid` holds.
+            # A row leaves in the cycle of its item. `rows.ready` falls by a transfer only, so `items.valid`
+            # holds.
             self.items.valid.eq(sends), self.items.p.value.eq(_select(chosen, values)),
             self.items.p.valid_row.eq(any_left), self.items.p.last.eq(last),
-            rows.valid.eq(sends & ~about.stream & self.items.ready), rows.p.row.eq(Cat(element, about.index) >> about.log_groups),
+            rows.valid.eq(sends & ~about.stream & self.items.ready),
+            rows.p.row.eq(Cat(element, about.index) >> about.log_groups),
             rows.p.valid.eq(any_left), rows.p.last.eq(last),
         ]
         with m.If(buffer.take):

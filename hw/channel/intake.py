@@ -1,4 +1,5 @@
-"""Front of the attention engine: sorts broadcast words, and derives from a KV command what this channel does for it."""
+"""Front of the attention engine: sorts broadcast words, and derives from a KV command what this channel does
+for it."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -44,7 +45,9 @@ class Intake(wiring.Component):
         super().__init__({
             "cast": In(cast_port(engine)),
             "column": In(6), "half": In(range(engine.query_words + 1)),
-            "q": Out(wiring.Signature({"valid": Out(1), "index": Out(range(engine.query_words)), "word": Out(word)})),
+            "q": Out(wiring.Signature(
+                {"valid": Out(1), "index": Out(range(engine.query_words)), "word": Out(word)}
+            )),
             "kv": Out(wiring.Signature({
                 "valid": Out(1), "index": Out(range(2 * engine.query_words)), "word": Out(word),
             })),
@@ -126,8 +129,8 @@ class Plan(wiring.Component):
 
     def __init__(self, *, engine: Engine):
         super().__init__({
-            "command": In(KvCommand), "ring": In(RingShape), "slot_beats": In(range(2 * engine.query_words + 1)),
-            "group": In(5), "active": In(1),
+            "command": In(KvCommand), "ring": In(RingShape),
+            "slot_beats": In(range(2 * engine.query_words + 1)), "group": In(5), "active": In(1),
             "count": Out(10), "loads": Out(10), "here": Out(1), "local": Out(9),
             "stage": Out(range(engine.kv_beats)), "address": Out(BEAT_ADDRESS),
         })

@@ -89,7 +89,8 @@ class _Control(wiring.Component):
         return m
 
     def _load(self, m, mode, done, left, word):
-        """Decode the next command into `mode` while the last step of the previous one is taken: no bubble between them."""
+        """Decode the next command into `mode` while the last step of the previous one is taken: no bubble
+        between them."""
         command = self.commands.payload
         m.d.comb += self.commands.ready.eq(done | ~(mode.matrix | mode.head | mode.side))
         with m.If(self.commands.ready):
@@ -99,8 +100,8 @@ class _Control(wiring.Component):
                     mode.matrix.eq(command.work == Work.MATRIX),
                     mode.head.eq(command.work == Work.HEAD),
                     mode.side.eq((command.work == Work.SIDE) & (command.channel == self.index)),
-                    mode.beats.eq(command.beats - 1), mode.acc.eq(command.acc), mode.count.eq(command.count - 1),
-                    left.eq(command.beats - 1), word.eq(command.acc),
+                    mode.beats.eq(command.beats - 1), mode.acc.eq(command.acc),
+                    mode.count.eq(command.count - 1), left.eq(command.beats - 1), word.eq(command.acc),
                 ]
                 m.d.comb += self.head_start.eq(command.work == Work.HEAD)
                 with m.If(command.work == Work.MATRIX):
@@ -134,7 +135,9 @@ class _Control(wiring.Component):
                 with m.If(self.items.valid & self.items.ready & item.last):
                     m.next = "SCALE0"
             with m.State("SCALE0"):
-                m.d.comb += [self.beats.ready.eq(self.scale_ready), self.scale.eq(self.beats.valid & self.scale_ready)]
+                m.d.comb += [
+                    self.beats.ready.eq(self.scale_ready), self.scale.eq(self.beats.valid & self.scale_ready)
+                ]
                 with m.If(self.scale):
                     m.next = "SCALE1"
             with m.State("SCALE1"):
@@ -147,7 +150,8 @@ class _Control(wiring.Component):
                     m.next = "ITEMS"
                     with m.If(mode.count == 0):
                         m.next = "DRAIN"
-            with m.State("DRAIN"):      # the command stays until its maximum is final: operations end in order
+            # the command stays until its maximum is final: operations end in order
+            with m.State("DRAIN"):
                 m.d.comb += [done.eq(self.head_idle), self.head_done.eq(self.head_idle)]
                 with m.If(self.head_idle):
                     m.next = "ITEMS"
@@ -156,10 +160,12 @@ class _Control(wiring.Component):
 class LaneGroup(wiring.Component):
     """`lanes` multiply-accumulate lanes of one channel.
 
-    Commands are done in order. MATRIX: each item with a row takes `beats` beats; beat b adds value * byte of its lane to
-    accumulator word `acc` + b. HEAD: `count` tiles of items with one beat each, then two beats of scales; the best row is drained as
-    `Source.BEST`. SIDE of this channel: `count` beats go to the side output. FENCE and SIDE of others take one cycle.
-    Throughput: one beat a cycle, across items and MATRIX commands; an item without row takes a cycle and no beat.
+    Commands are done in order. MATRIX: each item with a row takes `beats` beats; beat b adds value * byte of
+    its lane to accumulator word `acc` + b. HEAD: `count` tiles of items with one beat each, then two beats of
+    scales; the best row is drained as `Source.BEST`. SIDE of this channel: `count` beats go to the side
+    output. FENCE and SIDE of others take one cycle.
+    Throughput: one beat a cycle, across items and MATRIX commands; an item without row takes a cycle and no
+    beat.
 
     Parameters
     ----------
@@ -170,7 +176,8 @@ class LaneGroup(wiring.Component):
     LATENCY : int
         Cycles from the transfer of a MATRIX command's last item to `op_done`.
     HEAD_LATENCY : int
-        Cycles from the transfer of a HEAD command's last beat to `op_done`, unless an earlier tile is still draining.
+        Cycles from the transfer of a HEAD command's last beat to `op_done`, unless an earlier tile is still
+        draining.
     DRAIN_LATENCY : int
         Cycles from a drain request to its word.
     SIDE_LATENCY : int
@@ -184,7 +191,8 @@ class LaneGroup(wiring.Component):
     side : Out
         {valid, data}: beats of SIDE commands, no back-pressure.
     op_done : Out
-        High for one cycle for each MATRIX or HEAD command, when its results can be drained (also in that cycle).
+        High for one cycle for each MATRIX or HEAD command, when its results can be drained (also in that
+        cycle).
     drain : In(drain_port(engine))
         Sources ACC (clears the word) and BEST; other sources are ignored.
     """
@@ -218,7 +226,8 @@ class LaneGroup(wiring.Component):
         connect(m, queue.o, control.commands)
         connect(m, flipped(self.items), control.items)
         connect(m, flipped(self.beats), control.beats)
-        tokens = [Signal(_Token, name=name) for name in ("operands", "products", "sums")]  # beside registers of the lanes
+        # beside registers of the lanes
+        tokens = [Signal(_Token, name=name) for name in ("operands", "products", "sums")]
         for before, after in zip([control.token, *tokens], tokens):
             m.d.sync += after.eq(before)
         _operands, products, sums = tokens
@@ -226,7 +235,8 @@ class LaneGroup(wiring.Component):
             control.index.eq(self.index), head.index.eq(self.index),
             control.scale_ready.eq(head.scale.ready), control.head_idle.eq(head.idle),
             head.start.eq(control.head_start),
-            head.scale.valid.eq(control.scale), head.scale.half.eq(control.half), head.scale.beat.eq(self.beats.payload),
+            head.scale.valid.eq(control.scale), head.scale.half.eq(control.half),
+            head.scale.beat.eq(self.beats.payload),
             bank.add.valid.eq(products.add), bank.add.address.eq(products.word),
             head.end.eq(products.tile),
         ]
@@ -238,7 +248,8 @@ class LaneGroup(wiring.Component):
         return m
 
     def _multiply(self, m, token, operands, products, bank, head):
-        """Lane: operands, product, and a sum that follows the product (MATRIX) or adds up a tile (HEAD): a DSP slice."""
+        """Lane: operands, product, and a sum that follows the product (MATRIX) or adds up a tile (HEAD): a
+        DSP slice."""
         value = Signal(signed(8), reset_less=True)
         running = Signal()              # the sums hold a part of the tile
         with m.If(token.add | token.head):

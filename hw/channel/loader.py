@@ -16,8 +16,8 @@ class Loader(wiring.Component):
     """Issues one run of reads a command and files its beats; the current token's slot among them is dropped.
 
     Throughput: a beat a cycle. Back-pressure: beats wait while the staging memory stores a broadcast word.
-    A command starts when fewer than two loaded commands await attention, and no write is outstanding: what an earlier pass
-    wrote to the ring is then in memory.
+    A command starts when fewer than two loaded commands await attention, and no write is outstanding: what an
+    earlier pass wrote to the ring is then in memory.
 
     Members
     -------
@@ -43,8 +43,8 @@ class Loader(wiring.Component):
     def __init__(self, engine: Engine):
         self._engine = engine
         super().__init__({
-            "ring": In(RingShape), "slot_beats": In(range(2 * engine.query_words + 1)), "group": In(5), "active": In(1),
-            "commands": In(stream.Signature(KvCommand)), "runs": Out(stream.Signature(RUN)),
+            "ring": In(RingShape), "slot_beats": In(range(2 * engine.query_words + 1)), "group": In(5),
+            "active": In(1), "commands": In(stream.Signature(KvCommand)), "runs": Out(stream.Signature(RUN)),
             "beats": In(stream.Signature(beat_layout(engine))),
             "arrivals": Out(stream.Signature(stage_layout(engine))),
             "loaded": Out(1), "issued": Out(1), "attended": In(1), "writes_quiet": In(1),
@@ -59,7 +59,8 @@ class Loader(wiring.Component):
         m.submodules.filing = filing = Queue(work, depth=QUEUE)
         head = self.commands.p
         slots, total = Signal(10), Signal(20)
-        ahead = Signal(signed(3))   # commands read and not yet attended; attention may finish one that loads nothing first
+        # commands read and not yet attended; attention may finish one that loads nothing first
+        ahead = Signal(signed(3))
         settled = Signal(2)         # cycles the products of this command had
         # Slots s < load with s mod groups = group.
         rounded = Signal(11)

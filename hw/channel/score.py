@@ -16,8 +16,8 @@ POSITION_BITS = 20
 class Score(wiring.Component):
     """weight = clamp((q . k << score_frac) - slope * distance, 0, 32767), one a head and slot.
 
-    An adder tree sums the lanes (a register every two additions), a register the beats of a head. The distance is found
-    beside it from the slot. Takes a beat every cycle.
+    An adder tree sums the lanes (a register every two additions), a register the beats of a head. The
+    distance is found beside it from the slot. Takes a beat every cycle.
 
     Parameters
     ----------
@@ -62,7 +62,8 @@ class Score(wiring.Component):
         layout = data.StructLayout({"first": 1, "last": 1, **{
             key: unit_layout(self._engine)[key].shape for key in ("head", "local")
         }})
-        flights = [Signal(layout, name=f"unit_{i}") for i in range(self._levels + 2)]   # [i]: i cycles after the products
+        # [i]: i cycles after the products
+        flights = [Signal(layout, name=f"unit_{i}") for i in range(self._levels + 2)]
         valid = [Signal(name=f"valid_{i}") for i in range(self.LATENCY + 1)]
         m.d.comb += [valid[0].eq(self.beat.valid)]
         m.d.comb += [getattr(flights[0], name).eq(getattr(self.beat.unit, name)) for name in layout.members]
@@ -71,7 +72,8 @@ class Score(wiring.Component):
                 m.d.sync += flights[i + 1].eq(flights[i])
         total, done = self._tree(m, valid), flights[self._levels]
         dot = Signal(signed(24), reset_less=True)
-        shifted, score = Signal(signed(SCORE_BITS), reset_less=True), Signal(signed(SCORE_BITS), reset_less=True)
+        shifted = Signal(signed(SCORE_BITS), reset_less=True)
+        score = Signal(signed(SCORE_BITS), reset_less=True)
         summed, scaled = valid[self._levels + 1], valid[self._levels + 2]
         for i in range(self.LATENCY):       # behind the sum only the last beat of a head goes on
             m.d.sync += valid[i + 1].eq(valid[i] & (done.last if i == self._levels else 1))
@@ -92,7 +94,10 @@ class Score(wiring.Component):
         terms = list(self.beat.products)
         for level in range(self._levels):
             groups = [terms[i:i + 4] for i in range(0, len(terms), 4)]
-            terms = [Signal(signed(18 + 2 * level), name=f"sum_{level}_{i}", reset_less=True) for i in range(len(groups))]
+            terms = [
+                Signal(signed(18 + 2 * level), name=f"sum_{level}_{i}", reset_less=True)
+                for i in range(len(groups))
+            ]
             with m.If(valid[level]):
                 for term, group in zip(terms, groups):
                     pairs = [sum(group[i:i + 2][1:], group[i]) for i in range(0, len(group), 2)]

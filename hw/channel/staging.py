@@ -21,7 +21,8 @@ class Staging(wiring.Component):
     Attributes
     ----------
     LATENCY : int
-        Cycles from `read.en` to `read.data` (array and output register), which then holds until the next read's data.
+        Cycles from `read.en` to `read.data` (array and output register), which then holds until the next
+        read's data.
 
     Members
     -------

@@ -1,4 +1,4 @@
-"""Order in which attention reads its staged beats: k of a head, and once its score is known, v of that head."""
+"""Order in which attention reads its staged beats: k of a head, and with its score known, v of that head."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
@@ -58,14 +58,16 @@ class _Pointer(wiring.Component):
             ]
             with m.If(self.last):
                 m.d.sync += [rest.eq(self.head_words - 1), self.head.eq(self.head + 1)]
-            with m.If(self.word + 1 == self.half):      # last beat of the slot: jump over the other half of the next
+            # last beat of the slot: jump over the other half of the next
+            with m.If(self.word + 1 == self.half):
                 m.d.sync += [
                     self.address.eq(self.address + self.half + 1), self.word.eq(0), self.head.eq(0),
                     self.local.eq(self.local + 1), left.eq(left - 1), self.busy.eq(left != 1),
                 ]
         with m.If(self.start):
             m.d.sync += [
-                self.address.eq(self.base), self.word.eq(0), self.head.eq(0), self.local.eq(0), left.eq(self.count),
+                self.address.eq(self.base), self.word.eq(0), self.head.eq(0), self.local.eq(0),
+                left.eq(self.count),
                 rest.eq(self.head_words - 1), self.first.eq(1), self.busy.eq(self.count != 0),
             ]
         return m
@@ -139,17 +141,20 @@ class Walk(wiring.Component):
         for pointer in (keys, values):
             with m.If(pointer.step):
                 m.d.comb += [self.read.address.eq(pointer.address), unit.local.eq(pointer.local)]
-                m.d.comb += [getattr(unit, name).eq(getattr(pointer, name)) for name in ("word", "head", "first", "last")]
+                names = ("word", "head", "first", "last")
+                m.d.comb += [getattr(unit, name).eq(getattr(pointer, name)) for name in names]
         m.d.comb += [unit.value.eq(values.step), unit.weight.eq(weight)]
         return m
 
     def _weights(self, m, keys, values):
-        """Queue of the weights. Returns: weight of the next v is known; there is room for the next k; that weight."""
+        """Queue of the weights. Returns: weight of the next v is known; there is room for the next k; that
+        weight."""
         m.submodules.memory = memory = Memory(
             shape=WEIGHT_BITS, depth=AHEAD, init=[], attrs={"ram_style": "distributed"},
         )
         write, read = memory.write_port(), memory.read_port(domain="comb")
-        asked, known, used = (Signal(range(2 * AHEAD), name=name) for name in ("asked", "known", "used"))   # heads
+        # heads
+        asked, known, used = (Signal(range(2 * AHEAD), name=name) for name in ("asked", "known", "used"))
         with m.If(keys.step & keys.first):
             m.d.sync += asked.eq(asked + 1)
         with m.If(self.weight.valid):

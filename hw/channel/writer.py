@@ -49,7 +49,8 @@ class Writer(wiring.Component):
             "i": In(stream.Signature(write_layout(engine))), "level": Out(range(DEPTH + 1)),
             "pointer": In(64), "io_pointer": In(64), "abort": In(1), "quiet": Out(1),
             "fault": Out(1), "fault_address": Out(64),
-            "awaddr": Out(64), "awlen": Out(8), "awsize": Out(3), "awburst": Out(2), "awvalid": Out(1), "awready": In(1),
+            "awaddr": Out(64), "awlen": Out(8), "awsize": Out(3), "awburst": Out(2), "awvalid": Out(1),
+            "awready": In(1),
             "wdata": Out(8 * beat), "wstrb": Out(beat), "wlast": Out(1), "wvalid": Out(1), "wready": In(1),
             "bresp": In(2), "bvalid": In(1), "bready": Out(1),
         })
@@ -59,7 +60,9 @@ class Writer(wiring.Component):
         beat = self._engine.beat_bytes
         m.submodules.queue = queue = Queue(write_layout(self._engine), depth=DEPTH)
         # Where each write went whose response is awaited; responses come in order.
-        m.submodules.places = places = Queue(data.StructLayout({"io": 1, "address": BEAT_ADDRESS}), depth=OUTSTANDING)
+        m.submodules.places = places = Queue(
+            data.StructLayout({"io": 1, "address": BEAT_ADDRESS}), depth=OUTSTANDING
+        )
         connect(m, flipped(self.i), queue.i)
         head = queue.o.p
         take = Signal()
@@ -79,7 +82,8 @@ class Writer(wiring.Component):
             m.d.sync += self.wvalid.eq(0)
         with m.If(take):
             m.d.sync += [
-                self.awvalid.eq(1), self.wvalid.eq(1), self.wdata.eq(head.data), self.awaddr.eq(self._address(head)),
+                self.awvalid.eq(1), self.wvalid.eq(1), self.wdata.eq(head.data),
+                self.awaddr.eq(self._address(head)),
             ]
         with m.If(self.bvalid):
             m.d.sync += Assert(places.o.valid, "a response to no write")
@@ -89,4 +93,6 @@ class Writer(wiring.Component):
 
     def _address(self, place):
         """Byte address of a beat."""
-        return Mux(place.io, self.io_pointer, self.pointer) + (place.address << exact_log2(self._engine.beat_bytes))
+        return Mux(place.io, self.io_pointer, self.pointer) + (
+            place.address << exact_log2(self._engine.beat_bytes)
+        )

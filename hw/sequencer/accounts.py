@@ -8,12 +8,14 @@ from ..config import Engine
 from ..interface import Counter, Phase
 from ..types import OpEntry
 
-SETTLE = 2      # cycles after the end of a task until the nonzero elements of its last broadcast word are counted
+# cycles after the end of a task until the nonzero elements of its last broadcast word are counted
+SETTLE = 2
 ACCOUNT_CYCLES = SETTLE + 3     # a task's additions to the counters; no other task begins meanwhile
 
 
 class PhaseAccounts(wiring.Component):
-    """Counts every cycle of a pass once, as stream or as hand-over of the running task, and its nonzero elements.
+    """Counts every cycle of a pass once, as stream or as hand-over of the running task, and its nonzero
+    elements.
 
     The additions follow beside the next task, whose first broadcast word comes later than they are made.
 
@@ -85,7 +87,8 @@ class PhaseAccounts(wiring.Component):
                 m.d.comb += [self.add_valid.eq(valid), self.add_index.eq(index), self.add_amount.eq(amount)]
 
     def _rest(self, m, stream, handover):
-        """The account of the pass's end waits until that of the last task has been added, and the session its pass."""
+        """The account of the pass's end waits until that of the last task has been added, and the session its
+        pass."""
         late, rest = Signal(range(SETTLE + 6)), Signal(32)
         with m.If(self.closing):
             m.d.sync += [late.eq(SETTLE + 5), rest.eq(stream + handover + 1)]

@@ -14,7 +14,8 @@ class Argmax(wiring.Component):
     Members
     -------
     valid, first, word : In
-        A BEST word of the drain bus (lanes 0, 1: logit; lane 2: id; lane 3: any row at all); `first` starts afresh.
+        A BEST word of the drain bus (lanes 0, 1: logit; lane 2: id; lane 3: any row at all); `first` starts
+        afresh.
     best : Out
         Token id, two cycles behind the last word.
     """
@@ -32,8 +33,8 @@ class Argmax(wiring.Component):
         m.d.sync += pending.eq(self.valid)
         with m.If(self.valid):
             m.d.sync += [
-                new_logit.eq(Cat(self.word[0], self.word[1])), new_token.eq(self.word[2]), new_some.eq(self.word[3][0]),
-                fresh.eq(self.first),
+                new_logit.eq(Cat(self.word[0], self.word[1])), new_token.eq(self.word[2]),
+                new_some.eq(self.word[3][0]), fresh.eq(self.first),
             ]
         better = ~some | fresh | (new_logit > logit) | ((new_logit == logit) & (new_token < token))
         with m.If(pending):

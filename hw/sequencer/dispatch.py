@@ -1,4 +1,5 @@
-"""The dispatcher: walks the operation table ahead of the vector unit and feeds the channels' command queues."""
+"""The dispatcher: walks the operation table ahead of the vector unit and feeds the channels' command
+queues."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -70,10 +71,14 @@ class Dispatcher(wiring.Component):
             m.d.sync += wait.eq(wait - 1)
         with m.FSM():
             with m.State("IDLE"):
-                m.d.comb += [self.idle.eq(~self.go), self.side.ready.eq((wait == 0) & self.command_room & ~self.go)]
+                m.d.comb += [
+                    self.idle.eq(~self.go), self.side.ready.eq((wait == 0) & self.command_room & ~self.go)
+                ]
                 m.d.sync += self.index.eq(0)
                 with m.If(self.side.valid & self.side.ready):
-                    m.d.sync += [self.command_valid.eq(1), self.command.eq(self.side.payload), wait.eq(SPACING)]
+                    m.d.sync += [
+                        self.command_valid.eq(1), self.command.eq(self.side.payload), wait.eq(SPACING)
+                    ]
                 with m.If(self.go):
                     m.d.sync += [info.eq(self.info), wait.eq(SPACING)]
                     m.next = "FETCH"

@@ -143,7 +143,9 @@ class LoadUnit(wiring.Component):
         beat_valid = self.beat_valid & (self._arriving != 0)
         m.d.sync += complete.eq(beat_valid & (count == needed - 1))
         with m.If(beat_valid):
-            m.d.sync += [window.eq(Cat(window[bits:], self.beat)), count.eq(Mux(count == needed - 1, 0, count + 1))]
+            m.d.sync += [
+                window.eq(Cat(window[bits:], self.beat)), count.eq(Mux(count == needed - 1, 0, count + 1))
+            ]
         with m.If(complete):
             m.d.sync += index.eq(index + 1)
         with m.If(self._arriving == 0):
@@ -155,9 +157,10 @@ class LoadUnit(wiring.Component):
             self.table_entry.eq(entry[:len(self.table_entry.as_value())]),
             self.parameter_valid.eq(complete & (section == 2)), self.parameter_index.eq(index),
             self.parameter_word.eq(window),
-            self.gelu_valid.eq(complete & (section == 3)), self.gelu_index.eq(index), self.gelu_word.eq(newest),
-            self.cast_valid.eq(complete & (section == 4)), self.cast.kind.eq(Cast.SLOPE), self.cast.index.eq(index),
-            self.cast.word.eq(newest),
+            self.gelu_valid.eq(complete & (section == 3)), self.gelu_index.eq(index),
+            self.gelu_word.eq(newest),
+            self.cast_valid.eq(complete & (section == 4)), self.cast.kind.eq(Cast.SLOPE),
+            self.cast.index.eq(index), self.cast.word.eq(newest),
         ]
         header = Signal(Header, reset_less=True)
         m.d.comb += self.header.eq(header)

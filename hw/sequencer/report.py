@@ -10,7 +10,8 @@ KINDS = 16      # of traffic that the channels count
 
 
 class RunReport(wiring.Component):
-    """Counts passes while they end; after `start` asks the channels for their read beats, then starts the mailbox.
+    """Counts passes while they end; after `start` asks the channels for their read beats, then starts the
+    mailbox.
 
     Members
     -------
@@ -35,7 +36,8 @@ class RunReport(wiring.Component):
         super().__init__({
             "finished": In(1), "pass_cycles": In(32), "decoding": In(1),
             "start": In(1), "cycles": In(48), "done": Out(1),
-            "traffic_request": Out(1), "traffic_index": Out(4), "traffic_valid": In(1), "traffic_value": In(48),
+            "traffic_request": Out(1), "traffic_index": Out(4), "traffic_valid": In(1),
+            "traffic_value": In(48),
             "add_valid": Out(1), "add_index": Out(7), "add_amount": Out(48), "counters_idle": In(1),
             "mailbox_start": Out(1), "mailbox_done": In(1),
         })

@@ -12,7 +12,8 @@ from ..types import ChannelCommand, Work
 from .report import RunReport
 from .state import StateAction
 
-# At the end of a run and before a soft reset all channels must be quiet for so long: covers every register on the way.
+# At the end of a run and before a soft reset all channels must be quiet for so long: covers every register on
+# the way.
 QUIET_CYCLES = 32
 RESET_CYCLES = 8
 
@@ -29,7 +30,8 @@ class Session(wiring.Component):
     running : Out
     dense, full_kv : Out
         Modes of the run.
-    load_start, load_done, load_failed / state_start, state_action, state_done / tokens_start, tokens_done, tokens_error ... :
+    load_start, load_done, load_failed / state_start, state_action, state_done / tokens_start, tokens_done,
+    tokens_error ... :
         The units that do the work.
     side, beat_valid, beat : Out, In, In
         Session words of RESTORE.
@@ -67,7 +69,8 @@ class Session(wiring.Component):
             "side": Out(stream.Signature(ChannelCommand)), "beat_valid": In(1), "beat": In(8 * engine.lanes),
             "fault": In(1), "fault_write": In(1), "fault_channel": In(5), "fault_address": In(32),
             "abort": Out(1), "channels_quiet": In(1), "soft_reset": Out(1),
-            "traffic_request": Out(1), "traffic_index": Out(4), "traffic_valid": In(1), "traffic_value": In(48),
+            "traffic_request": Out(1), "traffic_index": Out(4), "traffic_valid": In(1),
+            "traffic_value": In(48),
             "add_valid": Out(1), "add_index": Out(7), "add_amount": Out(48), "counters_busy": In(1),
             "counters_idle": In(1), "counters_clear": Out(1),
             "mailbox_start": Out(1), "mailbox_done": In(1), "fields": Out(mailbox_fields()),
@@ -112,8 +115,10 @@ class Session(wiring.Component):
                 dense = (args.flags & Flag.DENSE).any() if gather == "runtime" else int(gather == "dense")
                 full = (args.flags & Flag.FULL_KV).any() if kv == "runtime" else int(kv == "full")
                 m.d.sync += [
-                    self.dense.eq(dense), self.full_kv.eq(full), self.counters_clear.eq(1), self._cycles.eq(0),
-                    self._reason.eq(StopReason.NONE), self._error.eq(ErrorCode.NONE), self._error_channel.eq(0),
+                    self.dense.eq(dense), self.full_kv.eq(full), self.counters_clear.eq(1),
+                    self._cycles.eq(0),
+                    self._reason.eq(StopReason.NONE), self._error.eq(ErrorCode.NONE),
+                    self._error_channel.eq(0),
                     self._error_address.eq(0), self._watchdog.eq(args.watchdog), self._timer.eq(2),
                 ]
                 m.next = "CLEAR"
@@ -192,7 +197,8 @@ class Session(wiring.Component):
         self._restore(m)
 
     def _settle(self, m):
-        """Before a run counts as done, the memory must have answered its last writes: one of them may be a fault."""
+        """Before a run counts as done, the memory must have answered its last writes: one of them may be a
+        fault."""
         m.d.sync += self._timer.eq(QUIET_CYCLES)
         m.next = "QUIET"
 

@@ -1,4 +1,5 @@
-"""Session state in the vector unit's memories: the sweep of a reset, dump to and restore from the io buffer."""
+"""Session state in the vector unit's memories: the sweep of a reset, dump to and restore from the io
+buffer."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import enum, stream, wiring
@@ -25,7 +26,8 @@ class StateAction(enum.Enum, shape=2):
 class StateUnit(wiring.Component):
     """Sweeps, dumps and restores membrane and decay state.
 
-    A word is `lanes` int16, two beats. Dump: a word every few cycles as the writer takes beats; restore: a beat a cycle.
+    A word is `lanes` int16, two beats. Dump: a word every few cycles as the writer takes beats; restore: a
+    beat a cycle.
 
     Members
     -------
@@ -49,8 +51,8 @@ class StateUnit(wiring.Component):
         super().__init__({
             "header": In(Header), "start": In(1), "action": In(StateAction), "done": Out(1),
             "op_valid": Out(1), "op": Out(WordOp), "word_valid": In(1), "word": In(word16(engine)),
-            "write": Out(stream.Signature(io_write_layout(engine))), "side": Out(stream.Signature(ChannelCommand)),
-            "beat_valid": In(1), "beat": In(8 * engine.lanes),
+            "write": Out(stream.Signature(io_write_layout(engine))),
+            "side": Out(stream.Signature(ChannelCommand)), "beat_valid": In(1), "beat": In(8 * engine.lanes),
             "membrane_valid": Out(1), "state_valid": Out(1), "address": Out(10), "value": Out(word16(engine)),
         })
 
@@ -142,7 +144,8 @@ class StateUnit(wiring.Component):
             m.d.sync += odd.eq(0)
             with m.If(self.side.ready):
                 m.d.sync += [
-                    arriving.eq(Mux(left > CHUNK, CHUNK, left)), self._slot.eq(self._slot + self.side.p.count),
+                    arriving.eq(Mux(left > CHUNK, CHUNK, left)),
+                    self._slot.eq(self._slot + self.side.p.count),
                 ]
                 m.next = "ARRIVE"
         with m.State("ARRIVE"):

@@ -1,7 +1,8 @@
 """The task runner: walks the operation table behind the channels and runs the vector unit.
 
-A task has up to four steps, in this order: words broadcast from memory (spikes before QKV, the head input before the prior),
-waiting for the channels, draining, and a second loop (reciprocals before gate fusion come first, normalise after statistics).
+A task has up to four steps, in this order: words broadcast from memory (spikes before QKV, the head input
+before the prior), waiting for the channels, draining, and a second loop (reciprocals before gate fusion come
+first, normalise after statistics).
 """
 
 from amaranth.hdl import Module, Mux, Signal
@@ -23,8 +24,9 @@ LEAVE_CYCLES = 2    # from `done` to taking the next entry over
 class TaskRunner(wiring.Component):
     """Issues word operations and drain requests, task by task, and counts cycles by phase.
 
-    Throughput: a word operation a cycle within a step. From `op_ready` (all channels done) to the first drain request: 2 cycles; from the
-    end of a task to the start of the next: 2 cycles, since the next entry is read ahead and counting goes on beside it.
+    Throughput: a word operation a cycle within a step. From `op_ready` (all channels done) to the first drain
+    request: 2 cycles; from the end of a task to the start of the next: 2 cycles, since the next entry is read
+    ahead and counting goes on beside it.
 
     Parameters
     ----------
@@ -79,7 +81,9 @@ class TaskRunner(wiring.Component):
         self._ending = Signal()                 # the next entry is taken over
         self._timer = Signal(range(max(TABLE_CYCLES, self._reciprocal_latency) + 1))
         self._flying = Signal(range(-4, 4))     # steps whose last word has been issued and is not `done`
-        m.d.sync += [self.op_valid.eq(0), self.request_valid.eq(0), self.embed_start.eq(0), self.finished.eq(0)]
+        m.d.sync += [
+            self.op_valid.eq(0), self.request_valid.eq(0), self.embed_start.eq(0), self.finished.eq(0)
+        ]
         with m.If(self._timer != 0):
             m.d.sync += self._timer.eq(self._timer - 1)
         with m.FSM() as fsm:
@@ -102,15 +106,20 @@ class TaskRunner(wiring.Component):
 
     def _fetch(self, m):
         with m.State("IDLE"):
-            m.d.sync += [self.index.eq(0), self._timer.eq(TABLE_CYCLES), self.current.task.eq(Task.END), self._flying.eq(0)]
+            m.d.sync += [
+                self.index.eq(0), self._timer.eq(TABLE_CYCLES), self.current.task.eq(Task.END),
+                self._flying.eq(0),
+            ]
             with m.If(self.go):
                 m.next = "FETCH"
-        with m.State("FETCH"):          # the entry was asked for when the last task started, so it is mostly there
+        # the entry was asked for when the last task started, so it is mostly there
+        with m.State("FETCH"):
             with m.If((self._timer == 0) & ~self._accounts.busy):
                 m.d.comb += self._ending.eq(1)
                 m.d.sync += [
                     self.current.eq(self.entry), self._word.eq(0), self._column.eq(0), self._offset.eq(0),
-                    self._sub.eq(0), self._part.eq(0), self.index.eq(self.index + 1), self._timer.eq(TABLE_CYCLES),
+                    self._sub.eq(0), self._part.eq(0), self.index.eq(self.index + 1),
+                    self._timer.eq(TABLE_CYCLES),
                 ]
                 m.next = "START"
         with m.State("START"):
@@ -205,7 +214,8 @@ class TaskRunner(wiring.Component):
             self.op_valid.eq(1), self.op.index.eq(self._word), self.op.first.eq(self._word == 0),
             self.op.last.eq(last), self.op.parameter.eq(entry.parameter + self._word),
             self.op.state.eq(entry.state + self._word), self.op.sub.eq(self._sub),
-            self.request_valid.eq(1), self.request.column.eq(self._column), self.request.columns.eq(entry.columns),
+            self.request_valid.eq(1), self.request.column.eq(self._column),
+            self.request.columns.eq(entry.columns),
             self.request.source.eq(Source.ACC), self.request.address.eq(entry.command.acc + self._offset),
             self._word.eq(self._word + 1), self._offset.eq(self._offset + 1),
         ]
@@ -214,8 +224,10 @@ class TaskRunner(wiring.Component):
                 with m.Case(part):
                     m.d.sync += self.op.kind.eq(kind)
         with m.Switch(task):
-            for value, route in ((Task.QKV, Route.EVENT), (Task.DECAY, Route.DECAY), (Task.NORM_U, Route.RESIDUAL),
-                                 (Task.NORM_C, Route.RESIDUAL), (Task.STEP, Route.STEP), (Task.PRIOR, Route.GELU)):
+            for value, route in (
+                (Task.QKV, Route.EVENT), (Task.DECAY, Route.DECAY), (Task.NORM_U, Route.RESIDUAL),
+                (Task.NORM_C, Route.RESIDUAL), (Task.STEP, Route.STEP), (Task.PRIOR, Route.GELU),
+            ):
                 with m.Case(value):
                     m.d.sync += self.op.route.eq(route)
             with m.Case(Task.MIX):
@@ -234,7 +246,8 @@ class TaskRunner(wiring.Component):
             with m.If((task == Task.NORM_U) | (task == Task.NORM_C)):
                 m.next = "STATISTICS"
             with m.Elif((task == Task.QKV) | (task == Task.DECAY)):
-                # What follows takes its words from the channels too, so it stays behind these, and they need no scalar of the entry.
+                # What follows takes its words from the channels too, so it stays behind these, and they need
+                # no scalar of the entry.
                 m.next = "FETCH"
             with m.Else():
                 m.next = "LAST"
@@ -265,7 +278,8 @@ class TaskRunner(wiring.Component):
         accounts = self._accounts
         m.d.comb += [
             accounts.running.eq(self.running), accounts.go.eq(self.go), accounts.waiting.eq(waiting),
-            accounts.ending.eq(self._ending & (self.current.task != Task.END)), accounts.entry.eq(self.current),
+            accounts.ending.eq(self._ending & (self.current.task != Task.END)),
+            accounts.entry.eq(self.current),
             accounts.active_valid.eq(self.active_valid), accounts.active.eq(self.active),
             accounts.closing.eq(closing), self.pass_cycles.eq(accounts.pass_cycles),
             self.add_valid.eq(accounts.add_valid), self.add_index.eq(accounts.add_index),

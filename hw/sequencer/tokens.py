@@ -84,7 +84,8 @@ class TokenLoop(wiring.Component):
 
     def _stop(self, m, reason, error=ErrorCode.NONE, address=0):
         m.d.sync += [
-            self.done.eq(1), self.stop_reason.eq(reason), self.error.eq(error), self.error_address.eq(address),
+            self.done.eq(1), self.stop_reason.eq(reason), self.error.eq(error),
+            self.error_address.eq(address),
         ]
         m.next = "IDLE"
 
@@ -173,7 +174,8 @@ class TokenLoop(wiring.Component):
             ]
         with m.If(self.forget):
             m.d.sync += [self.position.eq(0), self._slot.eq(0), self._populated.eq(0), self.has_pending.eq(0)]
-        # A restored position finds its slot by steps, as many as the session has positions beyond the anchors' turn.
+        # A restored position finds its slot by steps, as many as the session has positions beyond the
+        # anchors' turn.
         left = Signal(21)
         with m.If(self.restore):
             m.d.sync += [

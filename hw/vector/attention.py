@@ -14,12 +14,14 @@ from .words import WordOp
 
 
 class FusionPath(wiring.Component):
-    """Attention's quotient and the gate: denominators to reciprocals, numerators and decay state to the mixed vector.
+    """Attention's quotient and the gate: denominators to reciprocals, numerators and decay state to the mixed
+    vector.
 
     Members
     -------
     weight_valid, weight_tag, weight_word : In
-        A word of the drain bus with denominators in its lanes (`fresh`), or the held one; lane `sub`, head `index`.
+        A word of the drain bus with denominators in its lanes (`fresh`), or the held one; lane `sub`, head
+        `index`.
     mix_valid, mix_tag, numerator, state, entry : In
         Numerator word of head `sub`, and its decay state word.
     cast_valid, cast_word, cast_index, done : Out

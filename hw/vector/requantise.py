@@ -17,7 +17,8 @@ _SPLIT = 17  # low bits of a wide factor: unsigned, they fit the 18-bit side of 
 def wide_product(pipe: Pipeline, stage: int, wide: Value, factor: Value, name: str = "product") -> Value:
     """x - (x < 0) with x = wide * factor, at stage + 3.
 
-    `wide` is signed with 18 to 34 bits, `factor` unsigned with up to 26 bits. Two multipliers of a DSP's size, with operand and product registers.
+    `wide` is signed with 18 to 34 bits, `factor` unsigned with up to 26 bits. Two multipliers of a DSP's
+    size, with operand and product registers.
     """
     wide = pipe.reg(stage + 1, wide, f"{name}_wide")
     factor = pipe.reg(stage + 1, factor, f"{name}_factor")

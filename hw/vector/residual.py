@@ -24,8 +24,9 @@ from .words import Route, WordOp
 class ResidualPath(wiring.Component):
     """Residual stream, LayerNorm and the events behind it.
 
-    A word enters once a cycle on one of three ways, never two at once: a requantised word (`y_*`), a normalise request
-    (`op_*`, with the parameter word two cycles later), or an embedding word (`x_*`). No back-pressure.
+    A word enters once a cycle on one of three ways, never two at once: a requantised word (`y_*`), a
+    normalise request (`op_*`, with the parameter word two cycles later), or an embedding word (`x_*`). No
+    back-pressure.
 
     Attributes
     ----------
@@ -101,25 +102,31 @@ class ResidualPath(wiring.Component):
         """y + 2 * residual into the pre memory and the statistics."""
         c_read, u_read = c_memory.read_port(), u_memory.read_port()
         m.submodules.sum = adder = self._sum
-        m.submodules.statistics = statistics = LayerNormStatistics(self._engine.lanes, self._engine.width_words)
+        m.submodules.statistics = statistics = LayerNormStatistics(
+            self._engine.lanes, self._engine.width_words
+        )
         index = self.ahead.index
         m.d.comb += [
             c_read.addr.eq(index), c_read.en.eq(self.ahead_valid),
             u_read.addr.eq(index), u_read.en.eq(self.ahead_valid),
             adder.i_valid.eq(self.y_valid), adder.y.eq(self.y),
-            adder.residual.eq(Mux(self.entry.task == Task.NORM_U, c_read.data.as_value(), u_read.data.as_value())),
+            adder.residual.eq(
+                Mux(self.entry.task == Task.NORM_U, c_read.data.as_value(), u_read.data.as_value())
+            ),
         ]
         pipe = Pipeline(m, self.y_valid, adder.LATENCY)
         tag = WordOp(pipe.carry(0, adder.LATENCY, self.y_tag, "sum_tag"))
         m.submodules.pre_memory = pre = Memory(
-            shape=data.ArrayLayout(signed(PRE_BITS), self._engine.lanes), depth=self._engine.width_words, init=[]
+            shape=data.ArrayLayout(signed(PRE_BITS), self._engine.lanes), depth=self._engine.width_words,
+            init=[]
         )
         write = pre.write_port()
         self._pre_read = pre.read_port()
         m.d.comb += [
             write.addr.eq(tag.index), write.data.eq(adder.pre), write.en.eq(adder.o_valid),
             self.written.eq(adder.o_valid & tag.last),
-            statistics.i_valid.eq(adder.o_valid), statistics.i_first.eq(tag.first), statistics.i_last.eq(tag.last),
+            statistics.i_valid.eq(adder.o_valid), statistics.i_first.eq(tag.first),
+            statistics.i_last.eq(tag.last),
             statistics.pre.eq(adder.pre), statistics.width.eq(self.header.width),
             statistics.inv_width.eq(self.header.inv_width), statistics.epsilon.eq(self.entry.epsilon),
             self.statistics_done.eq(statistics.o_valid),
@@ -142,7 +149,8 @@ class ResidualPath(wiring.Component):
         m.d.comb += [normalise.beta[i].eq(self.parameter[i].beta) for i in range(self._engine.lanes)]
         tag = WordOp(pipe.carry(1, self._y_stage, first, "norm_tag"))
         tau = [
-            pipe.carry(2, self._y_stage, self.parameter[i].tau, "tau").as_signed() for i in range(self._engine.lanes)
+            pipe.carry(2, self._y_stage, self.parameter[i].tau, "tau").as_signed()
+            for i in range(self._engine.lanes)
         ]
         return normalise.o_valid, normalise.y, tag, tau
 
@@ -166,7 +174,9 @@ class ResidualPath(wiring.Component):
         input_write, input_read = inputs.write_port(), inputs.read_port()
         m.d.comb += [
             spike_write.addr.eq(Mux(self.x_spikes_valid, self.x_spikes_index, tag.index)),
-            spike_write.data.eq(Mux(self.x_spikes_valid, self.x_spikes, Cat(y[i] >= tau[i] for i in range(lanes)))),
+            spike_write.data.eq(
+                Mux(self.x_spikes_valid, self.x_spikes, Cat(y[i] >= tau[i] for i in range(lanes)))
+            ),
             spike_write.en.eq(self.x_spikes_valid | (y_valid & (self.entry.task == Task.NORM_C))),
         ]
         m.submodules.event = event = self._event
@@ -183,7 +193,9 @@ class ResidualPath(wiring.Component):
             input_write.addr.eq(index), input_write.data.eq(event.e), input_write.en.eq(event.o_valid),
             spike_read.addr.eq(self.op.index), input_read.addr.eq(self.op.index),
         ]
-        replay = Pipeline(m, self.op_valid & ((self.op.route == Route.SPIKES) | (self.op.route == Route.REPLAY)), 1)
+        replay = Pipeline(
+            m, self.op_valid & ((self.op.route == Route.SPIKES) | (self.op.route == Route.REPLAY)), 1
+        )
         replay_tag = WordOp(replay.carry(0, 1, self.op, "replay_tag"))
         # Without the head, nobody consumes the last LayerNorm's broadcast.
         silent = self.entry.to_head & ~self.head_pass

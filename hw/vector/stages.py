@@ -74,8 +74,8 @@ def _limit(sign: Value, bits: int, symmetric: bool = False) -> Value:
 def half_down(value: Value, shift: int) -> Value:
     """What `rnd(x, shift)` adds to x before a fixed arithmetic shift: 2^(shift-1) - (x < 0).
 
-    `value` has the sign of x; where x is 0 it does not matter. As an unsigned number of `shift` bits it fills the low bits of
-    another addend, so rounding then costs no adder of its own.
+    `value` has the sign of x; where x is 0 it does not matter. As an unsigned number of `shift` bits it fills
+    the low bits of another addend, so rounding then costs no adder of its own.
     """
     return Cat(value[-1].replicate(shift - 1), ~value[-1])
 

@@ -1,6 +1,8 @@
-"""State memories of a session beside the residual stream: the decay state with its update, the membrane with its encoder.
+"""State memories of a session beside the residual stream: the decay state with its update, the membrane with
+its encoder.
 
-Both are swept to zero by a reset of the session, and can be read and written a word at a time for dump and restore.
+Both are swept to zero by a reset of the session, and can be read and written a word at a time for dump and
+restore.
 """
 
 from amaranth.hdl import Cat, Module, Mux, Signal, signed
@@ -26,7 +28,8 @@ def word16(engine: Engine):
 class DecayPath(wiring.Component):
     """Decay state of all layers: h = h + rnd((z - h) * beta, 16) for each requantised word.
 
-    One word a cycle, no back-pressure. A read request (`read_valid`, for gate fusion or a dump) takes one cycle.
+    One word a cycle, no back-pressure. A read request (`read_valid`, for gate fusion or a dump) takes one
+    cycle.
 
     Attributes
     ----------
@@ -63,7 +66,9 @@ class DecayPath(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.memory = memory = Memory(shape=word16(self._engine), depth=self._engine.state_words, init=[])
+        m.submodules.memory = memory = Memory(
+            shape=word16(self._engine), depth=self._engine.state_words, init=[]
+        )
         m.submodules.update = update = self._update
         read, write = memory.read_port(), memory.write_port()
         m.d.comb += [
@@ -129,7 +134,9 @@ class EncoderPath(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         lanes = self._engine.lanes
-        m.submodules.memory = memory = Memory(shape=word16(self._engine), depth=self._engine.width_words, init=[])
+        m.submodules.memory = memory = Memory(
+            shape=word16(self._engine), depth=self._engine.width_words, init=[]
+        )
         m.submodules.lif = lif = self._lif
         read, write = memory.read_port(), memory.write_port()
         second = self._assemble(m, lanes)

@@ -73,7 +73,9 @@ class VectorUnit(wiring.Component):
 
     def __init__(self, engine: Engine, *, drain_latency: int):
         if drain_latency < 3:
-            raise ValueError(f"drain latency {drain_latency} leaves no time to read parameters; 3 is the least")
+            raise ValueError(
+                f"drain latency {drain_latency} leaves no time to read parameters; 3 is the least"
+            )
         self._engine, self._drain = engine, drain_latency
         lanes = engine.lanes
         self._fusion = FusionPath(engine)
@@ -140,7 +142,8 @@ class VectorUnit(wiring.Component):
         return word
 
     def _drained(self, m, parameter):
-        """Routes that start with a drained accumulator word; returns the requantised word with its tag and parameters."""
+        """Routes that start with a drained accumulator word; returns the requantised word with its tag and
+        parameters."""
         lanes, d = self._engine.lanes, self._drain
         scale = [ScaleParameter(parameter[i]) for i in range(lanes)]
         m.submodules.eventise = eventise = Eventise(lanes)
@@ -156,7 +159,8 @@ class VectorUnit(wiring.Component):
         for i in range(lanes):
             m.d.comb += [
                 eventise.threshold[i].eq(scale[i].extra), eventise.multiplier[i].eq(scale[i].multiplier),
-                eventise.shift[i].eq(scale[i].shift), step.threshold[i].eq(StepParameter(parameter[i]).threshold),
+                eventise.shift[i].eq(scale[i].shift),
+                step.threshold[i].eq(StepParameter(parameter[i]).threshold),
             ]
         y_stage, e_stage = d + eventise.LATENCY - 1, d + eventise.LATENCY
         y_tag, e_tag, s_tag = self._tags[y_stage], self._tags[e_stage], self._tags[d + step.LATENCY]
@@ -215,18 +219,22 @@ class VectorUnit(wiring.Component):
         m.submodules.residual = residual = ResidualPath(self._engine)
         m.submodules.encoder = encoder = EncoderPath(self._engine)
         m.d.comb += [
-            residual.header.eq(self.header), residual.entry.eq(self.entry), residual.head_pass.eq(self.head_pass),
+            residual.header.eq(self.header), residual.entry.eq(self.entry),
+            residual.head_pass.eq(self.head_pass),
             residual.ahead_valid.eq(self._at(ahead, Route.RESIDUAL)), residual.ahead.eq(self._tags[ahead]),
-            residual.y_valid.eq(self._at(self._y_stage, Route.RESIDUAL)), residual.y.eq(y), residual.y_tag.eq(y_tag),
-            residual.op_valid.eq(self.op_valid), residual.op.eq(self.op),
+            residual.y_valid.eq(self._at(self._y_stage, Route.RESIDUAL)), residual.y.eq(y),
+            residual.y_tag.eq(y_tag), residual.op_valid.eq(self.op_valid), residual.op.eq(self.op),
             residual.parameter.eq(Cat(parameter[i] for i in range(lanes))),
-            residual.x_valid.eq(encoder.x_valid), residual.x.eq(encoder.x), residual.x_index.eq(encoder.x_index),
+            residual.x_valid.eq(encoder.x_valid), residual.x.eq(encoder.x),
+            residual.x_index.eq(encoder.x_index),
             residual.x_last.eq(encoder.x_last), residual.x_spikes_valid.eq(encoder.spikes_valid),
             residual.x_spikes.eq(encoder.spikes), residual.x_spikes_index.eq(encoder.spikes_index),
-            encoder.header.eq(self.header), encoder.start.eq(self.embed_start), encoder.words.eq(self.entry.words),
+            encoder.header.eq(self.header), encoder.start.eq(self.embed_start),
+            encoder.words.eq(self.entry.words),
             encoder.beat_valid.eq(self.side_valid & self.embed_active), encoder.beat.eq(self.side),
             encoder.read_valid.eq(self._at(0, Route.MEMBRANE)), encoder.read_address.eq(self.op.index),
-            encoder.write_valid.eq(self.membrane_write.valid), encoder.write_address.eq(self.membrane_write.address),
+            encoder.write_valid.eq(self.membrane_write.valid),
+            encoder.write_address.eq(self.membrane_write.address),
             encoder.write_word.eq(self.membrane_write.word),
             self.statistics_done.eq(residual.statistics_done),
         ]
@@ -236,7 +244,10 @@ class VectorUnit(wiring.Component):
         m.d.sync += self.dump_valid.eq(dump)
         with m.If(dump):
             m.d.sync += self.dump_word.eq(
-                Mux(self._tags[1].route == Route.STATE, self._state_word.as_value(), encoder.read_word.as_value())
+                Mux(
+                    self._tags[1].route == Route.STATE, self._state_word.as_value(),
+                    encoder.read_word.as_value()
+                )
             )
 
     def _broadcast(self, m):
@@ -248,7 +259,8 @@ class VectorUnit(wiring.Component):
         for source_valid, kind, last, index, word in self._sources:
             with m.If(source_valid):
                 m.d.sync += [
-                    chosen.kind.eq(kind), chosen.last.eq(last), chosen.index.eq(index), chosen.word.eq(word.as_value()),
+                    chosen.kind.eq(kind), chosen.last.eq(last), chosen.index.eq(index),
+                    chosen.word.eq(word.as_value()),
                 ]
         m.d.sync += self.cast_valid.eq(valid)
         with m.If(valid):

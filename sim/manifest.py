@@ -4,7 +4,7 @@
      "files": {"symlight.v": {"sha256": "...", "bytes": 123}, ...}}
 
 `build_id` is the number that the kernel writes into every mailbox; `engine` is `hw.config.Engine.to_json`.
-The simulated card takes such a folder (or its manifest.json) where a card takes an .xclbin.
+The simulated card takes such a folder (or a file in it, be it manifest.json or an .xclbin) where a card takes an .xclbin.
 """
 
 import hashlib
@@ -14,9 +14,9 @@ from pathlib import Path
 
 from symlight.hw.config import Engine
 from symlight.hw.interface import KERNEL_NAME
+from symlight.hw.manifest import FORMAT_VERSION
 from symlight.model.errors import UserError
 
-FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 
 
@@ -48,9 +48,10 @@ class KernelFolder:
 
 
 def read_kernel(path: str | Path) -> KernelFolder:
-    """Read and check the kernel in folder `path` (its manifest.json will do); `UserError` says what is wrong with it."""
+    """Read and check the kernel in folder `path` (a file in it will do); `UserError` says what is wrong with it."""
     path = Path(path)
-    source = path if path.name == MANIFEST else path / MANIFEST
+    folder = path.parent if path.is_file() or path.name == MANIFEST else path
+    source = folder / MANIFEST
     try:
         manifest = json.loads(source.read_text())
     except FileNotFoundError:

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from symlight.host import kernels
-from symlight.host.hbm_map import hbm_map
 from symlight.host.kernels import cached, engine_of, exclusive, obtain_kernel, read_manifest
 from symlight.hw.config import CARDS
+from symlight.hw.hbm_map import hbm_map
 from symlight.hw.layout import Layout
 from symlight.model.config import preset
 from symlight.model.errors import UserError

@@ -1,10 +1,10 @@
-"""What lies where in the channels' buffers, as a table (`symlight verilog` writes it beside the kernel)."""
+"""What lies where in the channels' buffers, as a table (`symlight verilog` and `symlight package` write it)."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from symlight.hw.layout import Layout
-from symlight.hw.types import ENTRY_BYTES
+from .layout import Layout
+from .types import ENTRY_BYTES
 
 
 def hbm_map(layout: Layout) -> dict:

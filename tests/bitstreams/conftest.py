@@ -1,0 +1,25 @@
+"""Packages of small kernels, made once."""
+
+from pathlib import Path
+
+import pytest
+
+from symlight.bitstreams.package import write_package
+from symlight.host.kernels import obtain_kernel
+from symlight.model.config import preset
+
+CACHE = Path(__file__).resolve().parents[2] / "build" / "cache"     # shared with tests/kernel
+
+
+@pytest.fixture(scope="session")
+def kernel_folder():
+    """The generated kernel that most of these tests package."""
+    return obtain_kernel("sim4", "partial-kv", CACHE).manifest.parent
+
+
+@pytest.fixture(scope="session")
+def package_folder(kernel_folder, tmp_path_factory):
+    """Its package for the demo model. Tests that change it copy it."""
+    out = tmp_path_factory.mktemp("package") / "sim4"
+    write_package(kernel_folder, out, preset("demo"), "demo")
+    return out

@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed-$(shell cat pyproject.toml | cksum | cut -d' ' -f1)
 
-.PHONY: help demo test slow bench lint card clean
+.PHONY: help demo test slow bench manifests lint card clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -28,6 +28,9 @@ slow: $(STAMP)   ## the full product of cases
 bench: $(STAMP)  ## the standard benchmark table at full size (hours; goes on where it was): benchmarks/, plot, README
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[plots]'
 	$(BIN)/symlight bench-table --out benchmarks --readme README.md
+
+manifests: $(STAMP) ## generate the kernels whose manifests are in bitstreams/, and rewrite these (minutes)
+	$(BIN)/symlight manifests --out bitstreams
 
 card: $(STAMP)   ## the contract on a real card: make card XCLBIN=file [DEVICE=xrt:0]
 	$(BIN)/python -m pytest -m needs_card --xclbin "$(XCLBIN)" --xrt-device $(or $(DEVICE),xrt:0)

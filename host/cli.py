@@ -16,6 +16,7 @@ from .estimate import estimate
 from .generate import generate
 from .inspection import devices, inspect
 from .making import quantise, synthesize, train, verilog
+from .packaging import manifests, package
 from .selftest import selftest
 from .verify import VerificationError
 
@@ -28,7 +29,10 @@ def cli():
     """Run SymbolicLight V2 models on the symlight accelerator, simulated or on a card."""
 
 
-for command in (generate, chat, bench, bench_table, estimate, inspect, devices, selftest, verilog, train, quantise, synthesize):
+for command in (
+    generate, chat, bench, bench_table, estimate, inspect, devices, selftest, verilog, package, manifests, train, quantise,
+    synthesize,
+):
     cli.add_command(command)
 
 

@@ -17,6 +17,7 @@ from symlight.sim.build import require_tools
 
 from .card import Card
 from .driver import Accelerator
+from .identity import check_layout, check_xclbin
 from .kernels import MANIFEST, KernelInfo, default_cache, exclusive, obtain_kernel, read_manifest
 from .machine import Machine, Progress, silent
 from .reference import ReferenceMachine
@@ -76,7 +77,7 @@ class OpenedDevice:
         if options.device == "sim":
             require_tools()  # before the kernel is generated, which takes a while
             kernel = obtain_kernel(options.card, options.build, options.cache, progress)
-            layout = _layout(kernel, model)
+            layout = check_layout(kernel, model.shape)
             api, xclbin = simulated_api(kernel, options, progress)
             return self._accelerator(
                 api, 0, xclbin, layout, model, kernel, options, SIM_CYCLES_PER_SECOND, 0, progress
@@ -84,7 +85,7 @@ class OpenedDevice:
         if kind == "xrt":
             api = import_pyxrt()
             kernel = _xclbin_kernel(options)
-            layout = _layout(kernel, model)
+            layout = check_layout(kernel, model.shape)
             index = int(address or 0) if (address or "0").isdigit() else address
             self._stack.enter_context(
                 exclusive(options.cache, f"device {str(index).replace('/', '_')}", wait=False)
@@ -128,11 +129,6 @@ class OpenedDevice:
         return machine
 
 
-def _layout(kernel: KernelInfo, model: IntegerModel) -> Layout:
-    """The model's layout on a kernel; a `UserError` names what does not fit."""
-    return Layout(kernel.engine, model.shape)
-
-
 def _xclbin_kernel(options: DeviceOptions) -> KernelInfo:
     if options.xclbin is None:
         raise UserError(
@@ -140,7 +136,9 @@ def _xclbin_kernel(options: DeviceOptions) -> KernelInfo:
         )
     if not options.xclbin.is_file():
         raise UserError(f"{options.xclbin} does not exist; give the .xclbin that was linked for the card")
-    return read_manifest(options.xclbin.parent / MANIFEST)
+    kernel = read_manifest(options.xclbin.parent / MANIFEST)
+    check_xclbin(options.xclbin, kernel)
+    return kernel
 
 
 def import_pyxrt():

@@ -81,7 +81,7 @@ class Accelerator:
         # Not 1: a mailbox that an earlier process left on the card must not look like ours.
         self._run_id = random.SystemRandom().randrange(1, SCALAR_LIMIT // 2)
         self._upload(model, progress)
-        self._load()
+        self._execute(Command.LOAD, watchdog=SHORT_CYCLES)
 
     @property
     def card(self) -> Card:
@@ -109,6 +109,7 @@ class Accelerator:
         self._card.allocate(
             {"io": Io.SIZE} | {name: image.size for name, image in zip(names, images, strict=True)}
         )
+        self._identify()
         total = sum(image.size for image in images)
         done = 0
         for name, image in zip(names, images, strict=True):
@@ -118,14 +119,12 @@ class Accelerator:
                 done += piece.size
                 progress("upload", done, total)
 
-    def _load(self) -> None:
-        mailbox = self._execute(Command.LOAD, watchdog=SHORT_CYCLES)
-        if mailbox.build_id != self._build_id:
-            raise UserError(
-                f"the kernel on {self.name} is build {mailbox.build_id:032x}, "
-                f"its manifest says {self._build_id:032x}; "
-                "use the manifest that belongs to the xclbin"
-            )
+    def _identify(self) -> None:
+        """Have the kernel say which build it is, before it gets any weight: every reply names it, and `_reply` looks.
+
+        A kernel without a model refuses RESET, one that an earlier process has loaded obeys; both are answers.
+        """
+        self._reply(Command.RESET, watchdog=SHORT_CYCLES)
 
     # ---- sessions ----
 
@@ -135,7 +134,7 @@ class Accelerator:
             self._execute(Command.RESET, watchdog=SHORT_CYCLES)
         else:
             self._lost = None
-            self._load()
+            self._execute(Command.LOAD, watchdog=SHORT_CYCLES)
 
     def run(
         self, prompt: Sequence[int], n_new: int, eos: int | None, on_token: OnToken | None = None
@@ -213,7 +212,18 @@ class Accelerator:
     def _execute(
         self, command: Command, *, watchdog: int, poll: Callable[[], None] | None = None, **scalars
     ) -> Mailbox:
-        """Start `command`, wait, and return its mailbox; every failure is a `UserError`."""
+        """Run `command` and return its mailbox; every failure is a `UserError`."""
+        mailbox = self._reply(command, watchdog=watchdog, poll=poll, **scalars)
+        self._position, self._pending = mailbox.position, mailbox.pending
+        if not mailbox.ok:
+            self._lost = "the last run failed"
+            raise UserError(mailbox.fault(watchdog))
+        return mailbox
+
+    def _reply(
+        self, command: Command, *, watchdog: int, poll: Callable[[], None] | None = None, **scalars
+    ) -> Mailbox:
+        """Start `command`, wait, and return its mailbox, whatever it says; a `UserError` when it is not this build's."""
         if self._dead is not None:
             raise UserError(f"{self.name} cannot be used any more: {self._dead}")
         self._run_id = self._run_id % (SCALAR_LIMIT - 1) + 1
@@ -226,6 +236,12 @@ class Accelerator:
             )
             self._wait(watchdog, poll)
             mailbox = Mailbox.decode(bytes(self._card.read("io", Io.MAILBOX, MAILBOX_BYTES)), self._run_id)
+            if mailbox.build_id != self._build_id:
+                raise UserError(
+                    f"the kernel on {self.name} is build {mailbox.build_id:032x}, "
+                    f"its manifest says {self._build_id:032x}; "
+                    "use the manifest that belongs to the xclbin"
+                )
         except UserError as error:
             self._dead = self._dead or str(error)
             raise
@@ -233,10 +249,6 @@ class Accelerator:
             self._lost = "a run was interrupted"
             self._let_finish()
             raise
-        self._position, self._pending = mailbox.position, mailbox.pending
-        if not mailbox.ok:
-            self._lost = "the last run failed"
-            raise UserError(mailbox.fault(watchdog))
         return mailbox
 
     def _wait(self, watchdog: int, poll: Callable[[], None] | None) -> None:

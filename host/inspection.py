@@ -3,12 +3,16 @@
 import importlib.util
 import json
 import shutil
+from datetime import UTC, datetime
+from pathlib import Path
 
 import click
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from symlight.bitstreams import contents
+from symlight.bitstreams.axlf import read_xclbin
 from symlight.hw.config import CARDS
 from symlight.hw.layout import Layout
 from symlight.model.errors import UserError
@@ -21,11 +25,12 @@ MAX_CARDS = 32  # indices tried where pyxrt cannot enumerate devices
 
 
 @click.command()
-@click.argument("package")
+@click.argument("path", metavar="PACKAGE|XCLBIN")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def inspect(package: str, as_json: bool):
-    """Check a model package and show what is in it."""
-    about = describe(open_package(package))
+def inspect(path: str, as_json: bool):
+    """Check a model package or a bitstream and show what is in it."""
+    bitstream = Path(path).is_file() or path.endswith(".xclbin")
+    about = describe_xclbin(Path(path)) if bitstream else describe(open_package(path))
     if as_json:
         click.echo(json.dumps(about, ensure_ascii=False))
         return
@@ -38,6 +43,41 @@ def inspect(package: str, as_json: bool):
             console.print(table)
         else:
             console.print(f"{title}: {part}", highlight=False, markup=False)
+
+
+def describe_xclbin(file: Path) -> dict:
+    """Everything an xclbin says about itself."""
+    image = read_xclbin(file)
+    memories = {bank["tag"]: bank for bank in contents.memories(image)}
+    return {
+        "path": str(file),
+        "uuid": image.uuid,
+        "sha256": image.sha256,
+        "bytes": image.size,
+        "platform": image.platform,
+        "interface_uuid": image.interface_uuid,
+        "mode": image.mode,
+        "version": ".".join(map(str, image.version)),
+        "linked": _time(image.time_stamp),
+        "key_values": contents.key_values(image),
+        "clocks_mhz": {clock["name"]: clock["mhz"] for clock in contents.clocks(image)},
+        "compute_units": {
+            unit["name"]: f"{unit['control']} at {unit['base']:#x}" for unit in contents.compute_units(image)
+        },
+        "memories": {
+            tag: f"{bank['bytes']:,} bytes at {bank['base']:#x}" for tag, bank in memories.items() if bank["used"]
+        },
+        "sections": {
+            f"{i} {section.title}": f"{len(section.data):,} bytes" for i, section in enumerate(image.sections)
+        },
+    }
+
+
+def _time(seconds: int) -> str:
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds} s after 1970"
 
 
 def describe(package: Package) -> dict:

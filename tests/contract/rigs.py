@@ -5,6 +5,8 @@ Both have the kernel of the project with a small model. A slow run is one that t
 nothing else can end it.
 """
 
+import hashlib
+import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,18 +16,21 @@ from types import SimpleNamespace
 
 import pytest
 
+from symlight.bitstreams.axlf import Xclbin, encode
 from symlight.host.card import Card
 from symlight.host.driver import Accelerator
 from symlight.host.kernels import KernelInfo, read_manifest
+from symlight.hw.generate import write_whole
 from symlight.hw.interface import Argument, Command, arguments
 from symlight.hw.layout import Layout
 from symlight.model.config import preset
 from symlight.model.synthetic import random_model
 from symlight.model.weights import IntegerModel
 from symlight.sim import card as cards
+from symlight.sim.manifest import read_kernel
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "kernel"))
-from kernel_list import MODELS, OPTIMISE, obtain
+from kernel_list import CACHE, MODELS, OPTIMISE, obtain
 
 NEWEST = (2, 25)
 # in place of a release: the card of the command line
@@ -107,11 +112,26 @@ class Rig:
 sim4 = cache(lambda: obtain("sim4"))
 
 
+def linked(kernel: KernelInfo) -> Path:
+    """What stands for a kernel's bitstream on the simulated card: an xclbin in a copy of its folder, with the sealed manifest."""
+    source = read_kernel(kernel.manifest)
+    folder = CACHE / "linked" / source.build_id
+    folder.mkdir(parents=True, exist_ok=True)
+    image = encode(Xclbin(uuid=source.uuid))
+    manifest = json.loads(kernel.manifest.read_text())
+    manifest["result"] = {"xclbin": {"sha256": hashlib.sha256(image).hexdigest(), "uuid": source.uuid}}
+    for file in source.sources:
+        write_whole(folder / file.name, file.read_text())
+    write_whole(folder / kernel.manifest.name, json.dumps(manifest))
+    write_whole(folder / "symlight.xclbin", image)
+    return folder / "symlight.xclbin"
+
+
 def simulated(api) -> Rig:
     """A fresh simulated card behind the binding `api`."""
     kernel = sim4()
     cards.plug(cards.SimOptions(cache=MODELS, optimise=OPTIMISE, hbm="ideal"))
-    return Rig("sim", api, 0, kernel, str(kernel.manifest), slow_cycles=25_000, cycles_per_second=2_000)
+    return Rig("sim", api, 0, kernel, str(linked(kernel)), slow_cycles=25_000, cycles_per_second=2_000)
 
 
 def real(device: str, xclbin: Path) -> Rig:

@@ -1,5 +1,6 @@
 """Models, packages and a fake card for the tests of the host."""
 
+import hashlib
 import io
 import json
 import sys
@@ -8,8 +9,9 @@ import pytest
 import sentencepiece
 from fake_card import FakeCard
 from fake_pyxrt import make_api
-from host_bench import BUILD_ID, TEXT
+from host_bench import BUILD_ID, TEXT, UUID
 
+from symlight.bitstreams.axlf import Section, Xclbin, encode
 from symlight.host.cli import run
 from symlight.hw.config import CARDS, Engine
 from symlight.model.config import preset
@@ -70,8 +72,15 @@ def xclbin(tmp_path, engine):
     """A bitstream that the fake card takes, with its manifest."""
     file = tmp_path / "bitstream" / "symlight.xclbin"
     file.parent.mkdir()
-    file.write_bytes(b"xclbin2\0")
-    manifest = {"kernel": "symlight", "build_id": f"{BUILD_ID:032x}", "engine": engine.to_json()}
+    image = encode(Xclbin(uuid=UUID, sections=[Section(0, "bitstream", b"configuration")]))
+    file.write_bytes(image)
+    sealed = {"xclbin": {"sha256": hashlib.sha256(image).hexdigest(), "uuid": UUID}}
+    manifest = {
+        "kernel": "symlight",
+        "build_id": f"{BUILD_ID:032x}",
+        "engine": engine.to_json(),
+        "result": sealed,
+    }
     (file.parent / "manifest.json").write_text(json.dumps(manifest))
     return file
 

@@ -95,14 +95,15 @@ class FakeCard:
         if self.fault is not None:
             report = self._failed(self.fault, channel=1, address=0x1234560)
             self.fault, self.broken = None, True
-        elif command in (Command.LOAD, Command.RESET):
-            if command is Command.LOAD:
-                self._check_images()
-                self.loaded = True
-            self.broken = False
+        elif command is Command.LOAD:
+            self._check_images()
+            self.loaded, self.broken = True, False
             self.reference.state = State.new(self.model.shape)
         elif not self.loaded:
             report = self._failed(ErrorCode.NOT_LOADED)
+        elif command is Command.RESET:
+            self.broken = False
+            self.reference.state = State.new(self.model.shape)
         elif self.broken and command is not Command.RESTORE:
             report = self._failed(ErrorCode.NEEDS_RESET)
         elif command is Command.GENERATE:

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 
 BYTE = np.uint8
+UNTOUCHED = 0x5A  # what device memory holds before anything is copied there
 
 
 class FakeState(enum.Enum):
@@ -68,7 +69,7 @@ def make_api(card, *, contexts: bool = True) -> SimpleNamespace:
         def __init__(self, device, size, flags, group):
             assert size % 4096 == 0 and size <= 1 << 28
             # old data everywhere: nothing may rely on zeros
-            self.host, self.card = np.full(size, 0xA5, BYTE), np.full(size, 0x5A, BYTE)
+            self.host, self.card = np.full(size, 0xA5, BYTE), np.full(size, UNTOUCHED, BYTE)
             self.group = group
 
         def write(self, buffer, seek):

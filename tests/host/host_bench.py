@@ -8,6 +8,7 @@ from symlight.host.driver import Accelerator
 from symlight.hw.interface import arguments
 from symlight.hw.layout import Layout
 
+UUID = "fb8b8ac4-6ee3-4e34-9f23-2a7ba57ec1b8"
 BUILD_ID = 0x0123456789ABCDEF_FEDCBA9876543210
 TEXT = """In the beginning was the word, and the word was with us.
 A light shines in the dark, and the dark has not overcome it.

@@ -4,7 +4,7 @@ tests/contract."""
 import numpy as np
 import pytest
 from fake_card import CYCLES_A_PASS
-from fake_pyxrt import FakeState
+from fake_pyxrt import UNTOUCHED, FakeState
 from host_bench import BUILD_ID, open_accelerator
 
 from symlight.host.reference import ReferenceMachine
@@ -19,7 +19,7 @@ from symlight.model.state import State
 @pytest.mark.parametrize("contexts", [True, False])
 def test_a_conversation_equals_the_reference(card, model, contexts):
     device, reference = open_accelerator(card, contexts=contexts), ReferenceMachine(model)
-    assert card.commands == [Command.LOAD]
+    assert card.commands == [Command.RESET, Command.LOAD]
     for prompt, n_new in (([1, 2, 3], 5), ([], 3), ([7], 0), ([], 1), ([9, 9, 9, 9, 9, 9, 9], 20), ([4], 4)):
         ours, theirs = device.run(prompt, n_new, None), reference.run(prompt, n_new, None)
         assert ours.tokens == theirs.tokens and len(ours.tokens) == n_new
@@ -97,7 +97,7 @@ def test_what_cannot_be_run_is_refused_before(card, prompt, n_new, sentence):
         device.run(prompt, n_new, None)
     with pytest.raises(UserError, match="the end-of-sequence token -5 is outside the vocabulary"):
         device.run([1], 1, -5)
-    assert card.commands == [Command.LOAD]
+    assert card.commands == [Command.RESET, Command.LOAD]
     assert device.run([1], 1, None).tokens
 
 
@@ -117,8 +117,26 @@ def test_a_model_that_does_not_fit_is_refused(engine):
 
 
 def test_another_build_is_refused(card):
-    with pytest.raises(UserError, match=f"is build {BUILD_ID:032x}, its manifest says"):
-        open_accelerator(card, build_id=5)
+    steps = []
+    with pytest.raises(UserError, match=f"is build {BUILD_ID:032x}, its manifest says {5:032x}"):
+        open_accelerator(card, build_id=5, progress=lambda *step: steps.append(step))
+    assert card.commands == [Command.RESET] and not steps, "a weight has moved"
+    for k in range(card.engine.channels):
+        assert (card.buffers[f"hbm{k:02d}"] == UNTOUCHED).all()
+
+
+def test_every_reply_is_of_the_build(card):
+    device = open_accelerator(card)
+    card.build_id += 1  # somebody else has loaded another kernel
+    with pytest.raises(UserError, match="is build .* its manifest says"):
+        device.run([1], 1, None)
+    with pytest.raises(UserError, match="cannot be used any more"):
+        device.reset()
+
+
+def test_a_kernel_that_is_loaded_already_is_opened_again(card):
+    expected = open_accelerator(card).run([1, 2], 3, None).tokens
+    assert open_accelerator(card).run([1, 2], 3, None).tokens == expected
 
 
 @pytest.mark.parametrize(

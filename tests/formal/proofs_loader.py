@@ -1,0 +1,139 @@
+"""hw.channel.loader.Loader: asks for beats only when it has a place to file them, and files all of them."""
+
+from amaranth.hdl import Assert, Assume, Cover, Module, Mux, Signal
+from opened import Opened, drive_freely
+from proof import AnyConst, Proof, assume_holds, before, holds
+from proofs_queue import queue_invariant
+
+from symlight.hw.channel.loader import Loader
+from symlight.hw.config import Engine
+
+ENGINE = Engine(channels=2, lanes=16, query_words=2)
+SLOTS = 6  # most slots of a command
+
+
+class Filing(Proof):
+    title = (
+        f"Loader (slots of up to {2 * ENGINE.query_words} beats, up to {SLOTS} slots a command): "
+        "runs and arrivals hold; every beat asked for is filed in its place or is the current token's; none "
+        "is left; at most two commands ahead of attention"
+    )
+    bmc, cover = 13, 20
+
+    def component(self):
+        return Loader(ENGINE)
+
+    def claim(self, m: Module, dut: Opened):
+        port, filing = dut.component, dut.part("filing")
+        drive_freely(m, port, but=("ring", "slot_beats", "group", "active"))
+        m.d.comb += [
+            value.eq(AnyConst(len(value)))
+            for value in (port.ring.as_value(), port.slot_beats, port.group, port.active)
+        ]
+        command, log = port.commands.p, port.ring.log_groups
+        m.d.comb += [
+            Assume(
+                (log <= 1)
+                & (port.group <= log)
+                & (port.slot_beats != 0)
+                & (port.slot_beats <= 2 * ENGINE.query_words)
+            ),
+            Assume((command.load <= SLOTS) & (command.slot < SLOTS) & (command.stage < 1 << 10)),
+        ]
+        assume_holds(m, port.commands.valid, port.commands.ready, command, "commands hold")
+        assume_holds(m, port.beats.valid, port.beats.ready, port.beats.p, "beats hold")
+        asked, taken = port.runs.valid & port.runs.ready, port.beats.valid & port.beats.ready
+        arrives = port.arrivals.valid & port.arrivals.ready
+        owed = Signal(12)  # beats asked for and not taken; no others come
+        m.d.sync += owed.eq(owed + Mux(asked, port.runs.p.beats, 0) - taken)
+        m.d.comb += Assume(~port.beats.valid | (owed != 0))
+        ahead, offered = dut.signal("ahead"), before(m, port.runs.valid & ~port.runs.ready, "offered")
+        m.d.comb += Assume(~port.attended | (ahead >= 0))
+
+        holds(m, port.runs.valid, port.runs.ready, port.runs.p, "runs hold until ready")
+        holds(m, port.arrivals.valid, port.arrivals.ready, port.arrivals.p, "arrivals hold until ready")
+        work, offset, slot, beat = (
+            filing.component.o,
+            dut.signal("offset"),
+            dut.signal("slot"),
+            dut.signal("beat"),
+        )
+        place = (slot * port.slot_beats + beat)[:14]
+        current = work.p.drop & (slot == work.p.local)
+        m.d.comb += [
+            Assert((ahead >= -1) & (ahead <= 2), "at most two commands ahead of attention"),
+            Assert(~asked | (port.runs.p.beats != 0), "no empty run"),
+            Assert(
+                ~port.runs.valid | offered | port.writes_quiet,
+                "a run is first offered while no write is outstanding",
+            ),
+            Assert(
+                ~port.beats.valid
+                | port.beats.ready
+                | (port.arrivals.valid & ~port.arrivals.ready)
+                | (work.valid & (work.p.slots == 0)),
+                "beats wait for the staging memory or for a command without slots to pass",
+            ),
+            Assert(~arrives | ~current, "the current token's slot is not filed"),
+            Assert(~taken | arrives | current, "every other beat is filed"),
+            Assert(
+                ~arrives
+                | (port.arrivals.p.address == (work.p.stage + place)[: len(port.arrivals.p.address)]),
+                "a beat goes to its place",
+            ),
+            Assert(~arrives | (slot < work.p.slots), "only beats of the command's slots"),
+            Assert(
+                ~arrives | (port.arrivals.p.data.as_value() == port.beats.p.as_value()),
+                "beats are filed unchanged",
+            ),
+            Assert((owed == 0) | work.valid, "beats asked for have a command"),
+            Assert((filing.component.level != 0) | (owed == 0), "no beat is left behind the last command"),
+        ]
+        self.invariant(m, queue_invariant(filing), "queue agrees")
+        self.invariant(m, ~work.valid | (offset == place), "offset counts beats")
+        loads = Signal(2)
+        with m.If(asked & (loads != 3)):
+            m.d.sync += loads.eq(loads + 1)
+        m.d.comb += [
+            Cover(taken & current & (slot == 1) & (port.slot_beats == 2), "a beat of the current token"),
+            Cover(
+                arrives & (loads == 2) & (filing.component.level == 1) & (owed == 1),
+                "the last beat of the second load",
+            ),
+            Cover(ahead == -1, "attention finishes a command that loads nothing first"),
+            Cover(port.arrivals.valid & ~port.arrivals.ready, "an arrival waits"),
+        ]
+
+
+def _files_current(dut):
+    """The current token's slot is filed like the others."""
+    dut.module.d.comb += dut.component.arrivals.valid.eq(
+        dut.component.beats.valid & dut.part("filing").component.o.valid & ~dut.signal("empty")
+    )
+
+
+def _fickle(dut):
+    """A run is offered only while no write is outstanding, whatever was offered before."""
+    dut.module.d.sync += dut.signal("offered").eq(0)
+
+
+def _short(dut):
+    """The last slot of a command is not waited for."""
+    with dut.module.If(dut.component.beats.valid & dut.component.beats.ready & dut.signal("last_beat")):
+        dut.module.d.comb += dut.part("filing").component.o.ready.eq(1)
+
+
+def _stuck(dut):
+    """Slots do not move on."""
+    dut.module.d.sync += dut.signal("offset").eq(0)
+
+
+Filing.broken = {
+    "files the current token's slot": (_files_current, "the current token's slot is not filed"),
+    "takes back a run": (_fickle, "runs hold until ready"),
+    "gives up a command after a slot": (_short, "beats asked for have a command"),
+    "every beat to the same place": (_stuck, "a beat goes to its place"),
+}
+Filing.broken_bmc = 14
+
+PROOFS = [Filing]

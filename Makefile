@@ -39,5 +39,9 @@ formal: $(STAMP) ## the formal proofs: docs/evidence/formal.json and formal.md (
 card: $(STAMP)   ## the contract on a real card: make card XCLBIN=file [DEVICE=xrt:0]
 	$(BIN)/python -m pytest -m needs_card --xclbin "$(XCLBIN)" --xrt-device $(or $(DEVICE),xrt:0)
 
+lint: $(STAMP)   ## style: line length, dead code, order of imports (ruff)
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[lint]'
+	$(BIN)/python -m ruff check .
+
 clean:           ## remove everything built here
 	rm -rf build .pytest_cache

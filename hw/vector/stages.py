@@ -158,8 +158,8 @@ def adder_tree(pipe: Pipeline, stage: int, terms, shape: Shape, name: str = "tre
     Two levels of adders between registers: at most four terms are added in a stage. Sums are cut to `shape`,
     which is exact when the whole sum fits.
     """
-    for stage in range(stage + 1, stage + 1 + tree_stages(len(terms))):
-        terms = [pipe.reg(stage, _sum(terms[i : i + 4], shape), name) for i in range(0, len(terms), 4)]
+    for level in range(stage + 1, stage + 1 + tree_stages(len(terms))):
+        terms = [pipe.reg(level, _sum(terms[i : i + 4], shape), name) for i in range(0, len(terms), 4)]
     return terms[0]
 
 

@@ -1,10 +1,16 @@
 """Settings and fixtures of this folder's tests."""
 
 import io
+import shutil
 
 import pytest
 import sentencepiece
 from hypothesis import settings
+from package_damage import META
+
+from symlight.model.config import Numerics, preset
+from symlight.model.package import save_package
+from symlight.model.synthetic import random_model
 
 settings.register_profile("model", deadline=None, max_examples=150, print_blob=True)
 settings.load_profile("model")
@@ -26,3 +32,20 @@ def tokenizer_bytes():
         minloglevel=2,
     )
     return written.getvalue()
+
+
+@pytest.fixture(scope="session")
+def odd_model():
+    return random_model(preset("odd"), 11, numerics=Numerics(score_frac=5))
+
+
+@pytest.fixture(scope="session")
+def pristine(tmp_path_factory, odd_model):
+    path = tmp_path_factory.mktemp("packages") / "pristine"
+    save_package(path, odd_model, META)
+    return path
+
+
+@pytest.fixture
+def copy(tmp_path, pristine):
+    return shutil.copytree(pristine, tmp_path / "package")

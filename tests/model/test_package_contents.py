@@ -1,0 +1,124 @@
+"""What a package holds: every wrong field of its configuration and every wrong tensor is one clear error."""
+
+
+import numpy as np
+import pytest
+from package_damage import edit_json, refuse, reseal
+from safetensors.numpy import load_file, save_file
+
+from symlight.model.errors import UserError
+from symlight.model.package import (
+    CONFIG,
+    WEIGHTS,
+)
+from symlight.model.weights import tensor_names
+
+# ---- configuration -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change, parts",
+    [
+        (lambda c: c.pop("shape"), ["'shape'", "missing"]),
+        (lambda c: c.update(colour=1), ["'colour'", "unknown"]),
+        (lambda c: c.update(shape=[1]), ["shape", "[1]"]),
+        (lambda c: c.update(provenance="me"), ["provenance", "'me'"]),
+        (lambda c: c["shape"].pop("heads"), ["heads"]),
+        (lambda c: c["shape"].update(depth=3), ["depth"]),
+        (lambda c: c["shape"].update(width=61), ["width", "61"]),
+        (lambda c: c["shape"].update(layers="2"), ["layers", "'2'"]),
+        (lambda c: c["shape"].update(window=509), ["window", "509"]),
+        (lambda c: c["numerics"].update(score_frac=7), ["score_frac", "7"]),
+        (lambda c: c["numerics"].pop("lif_leak"), ["lif_leak"]),
+        (lambda c: c.update(eos=131), ["eos", "131"]),
+        (lambda c: c.update(eos=True), ["eos", "True"]),
+        (lambda c: c.update(synthetic=1), ["synthetic", "1"]),
+        (lambda c: c.update(name=None), ["name", "None"]),
+        (lambda c: c.update(logit_scale=0), ["logit_scale", "0"]),
+        (lambda c: c.update(logit_scale=float("nan")), ["logit_scale", "nan"]),
+    ],
+)
+def test_bad_configuration(copy, change, parts):
+    edit_json(copy, CONFIG, change)
+    refuse(copy, CONFIG, *parts)
+
+
+# ---- tensors -------------------------------------------------------------------------------------
+
+
+def edit_tensors(path, change):
+    tensors = load_file(path / WEIGHTS)
+    change(tensors)
+    save_file(tensors, path / WEIGHTS)
+    reseal(path)
+
+
+def test_every_missing_tensor_is_named(pristine, odd_model):
+    tensors = odd_model.tensors()
+    for name in tensors:
+        rest = {key: value for key, value in tensors.items() if key != name}
+        with pytest.raises(UserError, match=f"tensor {name} is missing"):
+            type(odd_model).from_tensors(odd_model.shape, odd_model.numerics, rest)
+
+
+def test_every_range_is_checked(odd_model):
+    """One step outside each bound, for every tensor whose type can hold such a value."""
+    checked = 0
+    for name, spec in tensor_names(odd_model.shape):
+        info = np.iinfo(spec.dtype)
+        for limit, outside in ((spec.low, -1), (spec.high, 1)):
+            limits = np.broadcast_to(limit, spec.shape(odd_model.shape)).reshape(-1)
+            for place in {0, len(limits) - 1}:
+                value = int(limits[place]) + outside
+                if not info.min <= value <= info.max:
+                    continue
+                array = odd_model.tensors()[name].copy()
+                array.reshape(-1)[place] = value
+                with pytest.raises(UserError) as error:
+                    tensors = odd_model.tensors() | {name: array}
+                    type(odd_model).from_tensors(odd_model.shape, odd_model.numerics, tensors)
+                assert name in str(error.value) and str(value) in str(error.value)
+                checked += 1
+    assert checked > 60
+
+
+@pytest.mark.parametrize(
+    "change, parts",
+    [
+        (lambda t: t.pop("blocks.0.ffn.event"), ["blocks.0.ffn.event", "missing"]),
+        (
+            lambda t: t.update({"blocks.1.ffn.event": t["blocks.0.ffn.event"]}),
+            ["blocks.1.ffn.event", "unknown"],
+        ),
+        (lambda t: t.update({"attention.slopes": np.zeros(6, np.int16)}), ["attention.slopes", "[6]", "[5]"]),
+        (
+            lambda t: t.update({"attention.slopes": np.zeros(5, np.int32)}),
+            ["attention.slopes", "int32", "int16"],
+        ),
+        (lambda t: t.update({"attention.slopes": np.zeros(5, np.float32)}), ["attention.slopes", "float32"]),
+        (
+            lambda t: t.update({"attention.slopes": np.full(5, 1024, np.int16)}),
+            ["attention.slopes", "1024", "[0]", "0..1023"],
+        ),
+        (
+            lambda t: t["blocks.0.ffn.norm.scalars"].__setitem__(1, 15),
+            ["blocks.0.ffn.norm.scalars", "15", "16.."],
+        ),
+        (
+            lambda t: t["blocks.0.ffn.up.weight"].__setitem__((3, 4), -128),
+            ["ffn.up.weight", "-128", "[3, 4]"],
+        ),
+    ],
+)
+def test_bad_tensor(copy, change, parts):
+    edit_tensors(copy, change)
+    refuse(copy, copy / WEIGHTS, *parts)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\x00" * 7, b"\xff" * 64, b"\x10\x00\x00\x00\x00\x00\x00\x00{not json}      "]
+)
+def test_unreadable_tensors(copy, data):
+    (copy / WEIGHTS).write_bytes(data)
+    reseal(copy)
+    refuse(copy, copy / WEIGHTS, "safetensors")

@@ -201,7 +201,6 @@ class Fetch(wiring.Component):
         connect(m, flipped(self.commands), runs.commands)
         connect(m, flipped(self.rows), runs.rows)
         connect(m, runs.runs, merger.i)
-        connect(m, flipped(self.kv_runs), kv_merger.i)
         connect(m, self._fifo.o, flipped(self.beats))
         m.d.comb += [
             self.columns.eq(runs.columns), self.log_groups.eq(runs.log_groups),
@@ -247,10 +246,15 @@ class Fetch(wiring.Component):
         m.d.sync += credit.eq(credit - Mux(main_go, main.p.beats, 0) + freed)
         self._kv_taken = Signal()
         m.d.sync += kv_flying.eq(kv_flying + Mux(kv_go, kv.p.beats, 0) - self._kv_taken)
-        # The fence opens when the loader's runs have left the merger.
+        # The fence opens when a command's run has left the merger. The run of the next command waits for that: following without a
+        # gap, it would hide the end, and the fence would wait for it, too.
         waiting = Signal(3)
         settled = Signal(2)
-        empty = kv_merger.idle & ~self.kv_runs.valid
+        empty, gate = kv_merger.idle, waiting == 0
+        m.d.comb += [
+            kv_merger.i.valid.eq(self.kv_runs.valid & gate), kv_merger.i.p.eq(self.kv_runs.p),
+            self.kv_runs.ready.eq(kv_merger.i.ready & gate),
+        ]
         m.d.sync += settled.eq(Mux(empty, Mux(settled == 3, 3, settled + 1), 0))
         opened = (waiting != 0) & empty & (settled != 0)
         with m.If(self.kv_issued & ~opened):

@@ -199,7 +199,7 @@ class PassModel:
         arrived = ports.kv_arrived((layer + 1) * self._kv_beats)
         done = np.maximum(self._wide(start) + walk, arrived + tail) - 1
         more = self._kv_beats if layer + 2 < self._layout.shape.layers else np.zeros_like(self._kv_beats)
-        ports.open_fence(more, done + l.attention_end + l.kv_command)
+        ports.let_kv(more, done + l.attention_end + l.kv_command)
         return self._by_pass(done) + l.attention_end
 
     def _norm(self, phase: Phase, at: np.ndarray, done: np.ndarray):

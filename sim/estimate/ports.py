@@ -89,7 +89,6 @@ class Ports:
         self._weights = np.zeros(size, np.int64)
         # KV reads that may go: beats left, and from when on.
         self.kv_left, self._kv_from = np.zeros(size, np.int64), np.zeros(size)
-        self._chained = np.zeros(size, bool)  # the reads of two layers follow each other without a gap
 
     # ---- memory ----
 
@@ -122,7 +121,6 @@ class Ports:
     def let_kv(self, beats: np.ndarray, time: np.ndarray) -> None:
         """KV reads of another layer may go from `time` on."""
         self._fill(time)
-        self._chained = (self.kv_left > 0) & (self._chained | (beats > 0))
         self._kv_from = np.where(self.kv_left > 0, self._kv_from, time)
         self.kv_left = self.kv_left + beats
 
@@ -155,27 +153,9 @@ class Ports:
         """The port works on the KV reads of a layer: all that wait, but for `left` of the next one."""
         later = np.minimum(self.kv_left, left)
         self.kv_left = self.kv_left - later
-        self._all(np.ones_like(self._chained))
-        self.kv_left = later
-
-    def open_fence(self, beats: np.ndarray, time: np.ndarray) -> None:
-        """The fence of the layer opens, and `beats` of another layer may go from `time` on.
-
-        The fence looks for the end of what the loader handed over. Where the next layer's reads follow without a gap it does not see
-        the end of its own, and waits for theirs, and for those that join them meanwhile.
-        """
-        waits = self._chained & (self.kv_left > 0)
-        self._all(waits)
-        joined = waits & (self.issued > time)
-        self.kv_left = self.kv_left + np.where(joined, beats, 0)
-        self._all(joined)
-        self._chained = self._chained & ~waits
-        self.let_kv(np.where(joined, 0, beats), time)
-
-    def _all(self, where: np.ndarray) -> None:
-        """All KV reads that wait on these channels, one behind the other."""
-        while self._kv_step(np.where(where, np.inf, NEVER), fenced=True):
+        while self._kv_step(np.full_like(self.issued, np.inf), fenced=True):
             pass
+        self.kv_left = later
 
     def _fill(self, before: np.ndarray) -> None:
         """KV reads until weights are wanted at `before`."""

@@ -93,6 +93,22 @@ async def kv_in_flight_is_limited_until_a_fence_waits(dut):
 
 
 @cocotb.test(**LIMIT)
+async def a_fence_waits_for_its_own_reads_only(dut):
+    """The reads of the next KV command, already offered, stay behind the weights that the fence lets go."""
+    tb = FetchBench(dut, delay=20)
+    await tb.bench.reset()
+    tb.send_kv(5000, 300)
+    tb.send_kv(9000, 300)
+    tb.send({"work": Work.FENCE})
+    tb.send({**SIDE, "count": 100})
+    await tb.run(limit=5000)
+    addresses = [address for address, _ in tb.memory.bursts]
+    weights = [i for i, address in enumerate(addresses) if address not in tb.kv_addresses]
+    second = [i for i, address in enumerate(addresses) if address >= POINTER + 9000 * ENGINE.beat_bytes]
+    assert len(weights) == 7 and weights[-1] < second[3], "the fence waited for another command's reads"
+
+
+@cocotb.test(**LIMIT)
 async def weights_go_before_kv(dut):
     tb = FetchBench(dut, memory="slow")
     await tb.bench.reset()

@@ -10,7 +10,7 @@ from symlight.hw.channel.fetch import Fetch
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_fetch(seed):
-    assert run_bench(Fetch(ENGINE), "cocotb_fetch", seed=seed) == 23
+    assert run_bench(Fetch(ENGINE), "cocotb_fetch", seed=seed) == 24
 
 
 class _NoCredit(Fetch):

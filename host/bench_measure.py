@@ -1,8 +1,9 @@
 """One benchmark on the simulated card: every pass of a prompt and of its continuation, measured by itself.
 
-A run of the kernel counts cycles, bytes and nonzero inputs of all its passes together. So the prompt goes in one token a run and the
-continuation comes one token a run: then a run is one pass, and the counters are that pass's. A pass is the same one in a longer run (nothing of a
-pass begins before the one before it has ended); `autonomous` measures the continuation once more in a single run, for comparison.
+A run of the kernel counts cycles, bytes and nonzero inputs of all its passes together. So the prompt goes in
+one token a run and the continuation comes one token a run: then a run is one pass, and the counters are that
+pass's. A pass is the same one in a longer run (nothing of a pass begins before the one before it has ended);
+`autonomous` measures the continuation once more in a single run, for comparison.
 """
 
 import time
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+
 from symlight.model.errors import UserError
 from symlight.model.state import State
 from symlight.model.weights import IntegerModel
@@ -30,7 +32,8 @@ class Pass:
     Members
     -------
     kind : str
-        "prompt": a prompt token without the head; "first": the last prompt token, which yields the first new one;
+        "prompt": a prompt token without the head; "first": the last prompt token, which yields the first new
+        one;
         "decode": a generated token.
     cycles : int
     phases : dict
@@ -55,7 +58,8 @@ class Pass:
 class Measurement:
     """All passes of a benchmark at one clock.
 
-    `difference` names the first difference from the reference, None if everything is equal; `autonomous` is the mean of the decode cycles
+    `difference` names the first difference from the reference, None if everything is equal; `autonomous` is
+    the mean of the decode cycles
     in a single run, None if not measured; `simulated_cycles` and `wall_seconds` are those of the passes.
     """
 
@@ -77,7 +81,8 @@ class ReferenceRun:
     Members
     -------
     start : State
-        From where the passes are measured: a new session, or with `ingest` False the state with two prompt tokens to go.
+        From where the passes are measured: a new session, or with `ingest` False the state with two prompt
+        tokens to go.
     inputs : list of int
         Prompt tokens that go in from there, one a run.
     last : State

@@ -6,6 +6,7 @@ from statistics import median
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+
 from symlight.hw.config import Engine
 from symlight.hw.layout import Layout, MatrixPlan
 from symlight.model.config import ModelShape
@@ -19,7 +20,8 @@ OUTSIDE = ("io",)  # traffic that belongs to no pass: prompt ids
 
 
 def useful_shares(layout: Layout) -> dict[str, float]:
-    """Operation -> share of the bytes read that is no padding: of the matrix, the ring or the rows themselves."""
+    """Operation -> share of the bytes read that is no padding: of the matrix, the ring or the rows
+    themselves."""
     shape, lanes = layout.shape, layout.engine.lanes
 
     def matrix(plan: MatrixPlan, outputs: int, rows: int | None = None) -> float:
@@ -50,9 +52,11 @@ def useful_shares(layout: Layout) -> dict[str, float]:
 
 
 def executed_macs(shape: ModelShape, active: np.ndarray, passes: int) -> float:
-    """Executed over dense projection products of passes with the head; a product of a zero event is not executed.
+    """Executed over dense projection products of passes with the head; a product of a zero event is not
+    executed.
 
-    active [layers, 4]: nonzero inputs by SITES, summed over the passes. W_O, the prior and the head are dense.
+    active [layers, 4]: nonzero inputs by SITES, summed over the passes. W_O, the prior and the head are
+    dense.
     """
     outputs = {"qkv": 3 * shape.width, "decay": shape.width, "up": shape.ffn, "down": shape.width}
     inputs = {site: shape.ffn if site == "down" else shape.width for site in SITES}
@@ -99,7 +103,8 @@ def summary(passes: list[Pass], layout: Layout) -> dict | None:
     seen = {name: sum(one.ports[name] for one in passes) for name in PORT_COUNTERS}
     beats = sum(read.values()) * count / engine.beat_bytes
     whole = engine.channels * cycles
-    # A cycle of a port: a beat moves, or a read is in flight and memory has nothing yet, or the kernel does not take it,
+    # A cycle of a port: a beat moves, or a read is in flight and memory has nothing yet, or the kernel does
+    # not take it,
     # or nothing is in flight because nothing was asked for.
     parts = {
         "beats": beats / whole,
@@ -150,7 +155,8 @@ def measurement_json(measured: Measurement, layout: Layout) -> dict:
 
 
 def passes_per_second(measurements: Sequence[Measurement]) -> dict[str, float | None]:
-    """By clock; null where nothing was run at that clock: cycles do not scale with it, as the memory's time does not."""
+    """By clock; null where nothing was run at that clock: cycles do not scale with it, as the memory's time
+    does not."""
     rates = {str(clock): None for clock in CLOCKS}
     for one in measurements:
         if decode := one.of(DECODE):
@@ -159,7 +165,8 @@ def passes_per_second(measurements: Sequence[Measurement]) -> dict[str, float | 
 
 
 def bench_json(measurements: Sequence[Measurement], layout: Layout, about: dict) -> dict:
-    """The object of `symlight bench --json`: `about` the run, the first clock's figures on top, further clocks below."""
+    """The object of `symlight bench --json`: `about` the run, the first clock's figures on top, further
+    clocks below."""
     first, *others = [measurement_json(one, layout) for one in measurements]
     return (
         about

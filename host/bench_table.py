@@ -1,6 +1,7 @@
 """`symlight bench-table`: the standard table of `make bench`, a file a row under benchmarks/, and the plot.
 
-A row that was measured with the same kernel, package and settings is not measured again, so an interrupted table goes on where it was.
+A row that was measured with the same kernel, package and settings is not measured again, so an interrupted
+table goes on where it was.
 """
 
 import json
@@ -8,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
+
 from symlight.hw.config import BUILDS
 from symlight.model.config import preset
 from symlight.model.errors import UserError
@@ -169,7 +171,8 @@ def _say(console, result: dict) -> None:
         console.print(exact, highlight=False)
         return
     console.print(
-        f"  decode {decode['median']:,.0f} cycles, prompt {prompt['median']:,.0f}, utilisation {result['port_utilisation']:.3f}, "
+        f"  decode {decode['median']:,.0f} cycles, prompt {prompt['median']:,.0f}, "
+        f"utilisation {result['port_utilisation']:.3f}, "
         f"{result['simulation_cycles_per_second']:,} cycles/s, {exact}",
         highlight=False,
     )
@@ -189,7 +192,8 @@ def _plot(console, out: Path) -> None:
 def results_table(results: list[dict]) -> str:
     """The README's table, in Markdown, of the standard rows; the paper's figures beside ours."""
     lines = [
-        "| build | prefix | clock, in flight | decode pass, cycles | paper: device, host-observed | prompt pass | port utilisation | passes/s |",
+        "| build | prefix | clock, in flight | decode pass, cycles | paper: device, host-observed "
+        "| prompt pass | port utilisation | passes/s |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for one in results:
@@ -197,7 +201,8 @@ def results_table(results: list[dict]) -> str:
         beside = one["paper"]["device_cycles"], one["paper"]["host_observed_cycles"]
         device, host = (f"{value:,}" if value else "-" for value in beside)
         lines.append(
-            f"| {one['build']} | p{one['prefix']} | {one['clock']} MHz, {one['max_bursts']} x {one['max_bytes'] // 1024} KB | "
+            f"| {one['build']} | p{one['prefix']} "
+            f"| {one['clock']} MHz, {one['max_bursts']} x {one['max_bytes'] // 1024} KB | "
             f"{one['decode_cycles']['median']:,.0f} | {device}, {host} | "
             f"{one['prompt_cycles']['median']:,.0f} | {one['port_utilisation']:.3f} | {rate:,.0f} |"
         )

@@ -1,4 +1,6 @@
-"""`symlight estimate`: cycles of a pass without a simulation, and what they would be with other sizes, clocks and densities."""
+"""`symlight estimate`: cycles of a pass without a simulation, and what they would be with other sizes, clocks
+and densities.
+"""
 
 import json
 import math
@@ -7,6 +9,7 @@ from dataclasses import replace
 import click
 import numpy as np
 from rich.table import Table
+
 from symlight.hw.config import BUILDS, CARDS, Engine
 from symlight.model.config import PRESETS, ModelShape, preset
 from symlight.model.errors import UserError
@@ -155,7 +158,8 @@ def estimate(
 ):
     """Estimate the cycles of a pass, without a simulation.
 
-    The estimate puts the design's own latencies, the layout and the memory's timing together; it stands within 3 % of the
+    The estimate puts the design's own latencies, the layout and the memory's timing together; it stands
+    within 3 % of the
     simulation wherever both have been compared.
     """
     console = stderr()
@@ -200,9 +204,11 @@ def _print(console, result: dict) -> None:
         column.justify = "right"
     console.print(table)
     lines = [
-        f"decode pass: {result['decode_cycles']:,} cycles, {result['passes_per_second']:,.1f} passes/s at {result['clock_mhz']} MHz",
+        f"decode pass: {result['decode_cycles']:,} cycles, {result['passes_per_second']:,.1f} passes/s"
+        f" at {result['clock_mhz']} MHz",
         f"prompt pass without head: {result['prompt_cycles']:,} cycles",
-        f"the ports carry data in {result['read_share_of_ports']:.1%} of their cycles; {result['bytes_read']:,} bytes a pass",
+        f"the ports carry data in {result['read_share_of_ports']:.1%} of their cycles; "
+        f"{result['bytes_read']:,} bytes a pass",
     ]
     device, host = paper.device_cycles(result["build"]), paper.host_cycles(result["build"], result["prefix"])
     if result["model"] == "194m" and device:

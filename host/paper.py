@@ -1,7 +1,8 @@
 """Figures of the SymbolicLight V2 paper (section 5.1 and table 5) that the benchmarks stand beside.
 
-All at 175 MHz on an Alveo U50C. Device passes/s are derived from board cycles; the paper does not say at which prefix they were counted.
-Host-observed tokens/s are continuous decode of 128 tokens behind the named prefix and include the host's share.
+All at 175 MHz on an Alveo U50C. Device passes/s are derived from board cycles; the paper does not say at
+which prefix they were counted. Host-observed tokens/s are continuous decode of 128 tokens behind the named
+prefix and include the host's share.
 """
 
 CLOCK_MHZ = 175

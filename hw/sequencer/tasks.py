@@ -16,7 +16,7 @@ from .accounts import PhaseAccounts
 
 TABLE_CYCLES = 3    # cycles from an index to its entry
 # Cycles between tasks; the estimate (sim/estimate) counts on them.
-ENTER_CYCLES = 2    # from taking an entry over to its first step: words from memory, or the wait for the channels
+ENTER_CYCLES = 2    # from taking an entry over to its first step: words from memory, or the wait
 ISSUE_CYCLES = 2    # from all channels done (or the statistics there) to the first word operation
 LEAVE_CYCLES = 2    # from `done` to taking the next entry over
 

@@ -1,1 +1,3 @@
-"""Cycles of a pass without a simulation: the design's own latencies, the layout, and the memory's timing as recurrences in time."""
+"""Cycles of a pass without a simulation: the design's own latencies, the layout, and the memory's timing as
+recurrences in time.
+"""

@@ -1,7 +1,7 @@
 """Latencies between the parts of the kernel, put together from what each part states. Nothing here is fitted.
 
-Every time is the cycle in which a word, an address or a pulse is there; a latency is a difference of two. "Gather" means a broadcast word
-at a channel's vector buffer.
+Every time is the cycle in which a word, an address or a pulse is there; a latency is a difference of two.
+"Gather" means a broadcast word at a channel's vector buffer.
 """
 
 import gc
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from amaranth.hdl import UnusedElaboratable
+
 from symlight.hw.channel.attention import AttentionEngine
 from symlight.hw.channel.channel import INPUT_REGISTERS, OUTPUT_REGISTERS, Channel
 from symlight.hw.channel.fetch import Fetch
@@ -50,7 +51,8 @@ class Latencies:
     drain : int
         From a word operation to its drained word.
     event, step, gelu, mix, normalise, memory, embed : int
-        From a drained word (normalise, memory: from the word operation; embed: from the embedding word) to the path's word.
+        From a drained word (normalise, memory: from the word operation; embed: from the embedding word) to
+        the path's word.
     statistics : int
         From the last drained word to the statistics.
     reciprocal : int
@@ -64,7 +66,8 @@ class Latencies:
     operation, head : int
         From the last beat (or end marker) at the lanes to all channels done: MATRIX, HEAD.
     attention_start, weight, attention_end : int
-        From the last word of v at the gather's input to the first staged read; k to weight; last read to all channels done.
+        From the last word of v at the gather's input to the first staged read; k to weight; last read to all
+        channels done.
     ahead : int
         Heads whose k may be read before their v.
     kv_command : int

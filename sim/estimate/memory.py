@@ -64,7 +64,8 @@ class Memory:
 
     @property
     def opening(self) -> float:
-        """Cycles that the first access of a burst of work waits for its row: another one is open in the bank."""
+        """Cycles that the first access of a burst of work waits for its row: another one is open in the
+        bank."""
         return 0.0 if self.ideal else self.cycles("trp", "trcd")
 
     @property

@@ -1,8 +1,11 @@
-"""A pass, operation by operation: the task runner's clock, with the ports' recurrences under it (docs/architecture.md, "Tasks of a pass")."""
+"""A pass, operation by operation: the task runner's clock, with the ports' recurrences under it
+(docs/architecture.md, "Tasks of a pass").
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
+
 from symlight.hw.interface import Phase
 from symlight.hw.layout import Layout, MatrixPlan
 
@@ -32,7 +35,8 @@ class Estimate:
 
 
 class PassModel:
-    """Passes of one kind on one engine, all at once: arrays over passes [n], and over their channels [n, channels].
+    """Passes of one kind on one engine, all at once: arrays over passes [n], and over their channels [n,
+    channels].
 
     Parameters
     ----------
@@ -96,7 +100,8 @@ class PassModel:
     def _account(
         self, phase: Phase, taken: np.ndarray, following: np.ndarray, waiting: np.ndarray | int = 0
     ) -> np.ndarray:
-        """A task from taking its entry over to the next one; `waiting` cycles of it for the channels. Returns `following`."""
+        """A task from taking its entry over to the next one; `waiting` cycles of it for the channels.
+        Returns `following`."""
         self._phases[phase][0] += waiting
         self._phases[phase][1] += following - taken - waiting
         return following
@@ -120,7 +125,8 @@ class PassModel:
         return first[:, None] + np.arange(count)
 
     def _embed(self, start: np.ndarray):
-        """The embedding row of one channel; returns when the next entry is taken over, and the words of events."""
+        """The embedding row of one channel; returns when the next entry is taken over, and the words of
+        events."""
         l, ports, layout = self._l, self._ports, self._layout
         taken = start + 1 + l.table
         reads = np.zeros((self._passes, self._channels), np.int64)

@@ -1,7 +1,9 @@
-"""The memory ports of all channels as recurrences in time: addresses, data and lanes, a short run of beats after the other.
+"""The memory ports of all channels as recurrences in time: addresses, data and lanes, a short run of beats
+after the other.
 
-All channels of several passes are worked at once: every quantity is a vector over them (`size` of them). A *chunk* is up to MAX_BURST beats: one burst of
-a dense operation, or some rows of an event operation. For each chunk
+All channels of several passes are worked at once: every quantity is a vector over them (`size` of them). A
+*chunk* is up to MAX_BURST beats: one burst of a dense operation, or some rows of an event operation. For each
+chunk
 
     address  = max(when its row is known, the address before it + 1, when the bytes in flight allow it)
     data     = max(the beat before it + 1, address + latency, the end of a refresh + latency)
@@ -11,6 +13,7 @@ Reads of the KV ring take the port when no weight address waits, or when a fence
 """
 
 import numpy as np
+
 from symlight.hw.axi import MAX_BURST
 from symlight.hw.config import Engine
 
@@ -100,7 +103,8 @@ class Ports:
         return np.where(since < self._refreshing, time + self._refreshing - since, time)
 
     def _read(self, first, last, beats, row_beats, there, opening=False) -> None:
-        """Data of a chunk whose first and last address are accepted at `first` and `last`; only where `there`."""
+        """Data of a chunk whose first and last address are accepted at `first` and `last`; only where
+        `there`."""
         column = self._past_refresh(
             np.maximum(first + (self._opening if opening else 0), self._dram + self._column)
         )
@@ -125,7 +129,8 @@ class Ports:
         self.kv_left = self.kv_left + beats
 
     def _kv_step(self, before: np.ndarray, fenced: bool) -> bool:
-        """One KV burst on every channel that may put one on its port before the time `before`; False when none went."""
+        """One KV burst on every channel that may put one on its port before the time `before`; False when
+        none went."""
         beats = np.minimum(self.kv_left, MAX_BURST)
         allowed = (
             np.full_like(self.issued, NEVER)
@@ -146,7 +151,8 @@ class Ports:
         return True
 
     def kv_arrived(self, count: np.ndarray) -> np.ndarray:
-        """When beat number `count` of the ring came; it must have been asked for, and not fall from one question to the next."""
+        """When beat number `count` of the ring came; it must have been asked for, and not fall from one
+        question to the next."""
         return self._kv_arrivals.when(count)
 
     def fence(self, left: np.ndarray) -> None:
@@ -163,7 +169,8 @@ class Ports:
             pass
 
     def _begin(self, first: np.ndarray) -> None:
-        """An operation whose first address is known at `first`: its command starts only behind an empty address channel, so what may
+        """An operation whose first address is known at `first`: its command starts only behind an empty
+        address channel, so what may
         be read of the ring keeps it waiting.
         """
         while self.kv_left.any() and self._kv_step(
@@ -174,7 +181,8 @@ class Ports:
     # ---- operations ----
 
     def rows(self, known: np.ndarray, row_beats: int, marker: np.ndarray) -> None:
-        """An event operation: `known` [size, rows] are the times of its rows' addresses, ascending, infinite behind the last.
+        """An event operation: `known` [size, rows] are the times of its rows' addresses, ascending, infinite
+        behind the last.
 
         `marker` [size]: when the end of the list is at the lanes.
         """
@@ -201,7 +209,8 @@ class Ports:
     def stream(
         self, total: np.ndarray, start: np.ndarray, items: np.ndarray, row_beats: int = MAX_BURST
     ) -> None:
-        """A dense operation of `total` [size] beats whose first address may go at `start`, its first item at the lanes at `items`."""
+        """A dense operation of `total` [size] beats whose first address may go at `start`, its first item at
+        the lanes at `items`."""
         done = np.zeros_like(total)
         self._begin(start)
         self.consumed = np.maximum(self.consumed, items - 1)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+
 from symlight.hw.config import Engine
 from symlight.hw.layout import Layout
 from symlight.model.config import ModelShape
@@ -42,12 +43,14 @@ class Question:
 
 
 def ask(question: Question) -> dict:
-    """Cycles of a decode pass and of a prompt pass without the head, the same keys as in the result of `symlight bench`."""
+    """Cycles of a decode pass and of a prompt pass without the head, the same keys as in the result of
+    `symlight bench`."""
     layout = Layout(question.engine, question.shape)
     rng = np.random.default_rng(question.seed)
     samples = max(2, PORTS // question.engine.channels)
     active = active_inputs(question.shape, question.densities, samples, rng)
-    # Passes in the middle of each kind: the first decode pass has `prefix` slots before it, the first prompt pass none.
+    # Passes in the middle of each kind: the first decode pass has `prefix` slots before it, the first prompt
+    # pass none.
     middle = question.prefix + (question.new_tokens - 2) / 2, (question.prefix - 2) / 2
     decode, prompt = (
         estimate_passes(

@@ -6,9 +6,11 @@ from functools import cache
 
 @cache
 def walk_cycles(heads: int, head_words: int, weight_latency: int, ahead: int) -> int:
-    """Cycles from the first read to the last, both counted, of `heads` heads (slots times heads of the channel).
+    """Cycles from the first read to the last, both counted, of `heads` heads (slots times heads of the
+    channel).
 
-    In each cycle the next v beat is read if its head's weight is known, else the next k beat if k is less than `ahead` heads in front.
+    In each cycle the next v beat is read if its head's weight is known, else the next k beat if k is less
+    than `ahead` heads in front.
     """
     known: deque[int] = deque()  # when the weights of read k become known
     key = value = cycle = 0  # beats read

@@ -1,6 +1,7 @@
 """Which inputs are nonzero: the activity that an estimate assumes."""
 
 import numpy as np
+
 from symlight.model.config import ModelShape
 from symlight.model.reference import SITES
 
@@ -13,7 +14,8 @@ def site_inputs(shape: ModelShape) -> dict[str, int]:
 def active_inputs(
     shape: ModelShape, densities: np.ndarray, passes: int, rng: np.random.Generator
 ) -> list[dict[str, np.ndarray]]:
-    """A layer at a time: site -> bool [passes, inputs], each input nonzero with the density [layers, 4] of its place."""
+    """A layer at a time: site -> bool [passes, inputs], each input nonzero with the density [layers, 4] of
+    its place."""
     return [
         {
             site: rng.random((passes, count)) < densities[layer, i]
@@ -28,8 +30,10 @@ def row_times(
 ) -> tuple[np.ndarray, np.ndarray]:
     """When the gather of each group sends its rows, and its end marker.
 
-    active [passes, inputs]; arrival [passes, words]: when each word is there. The gather sends one element a cycle, a word without
-    any costs a cycle. Returns ([passes, groups, rows] ascending, infinite behind the last, [passes, groups]), relative to the first item.
+    active [passes, inputs]; arrival [passes, words]: when each word is there. The gather sends one element a
+    cycle, a word without
+    any costs a cycle. Returns ([passes, groups, rows] ascending, infinite behind the last, [passes,
+    groups]), relative to the first item.
     """
     passes = len(active)
     padded = np.zeros((passes, words * lanes), bool)

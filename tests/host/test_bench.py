@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from symlight.host import bench_table, paper
 from symlight.host.bench import BenchSettings, BuildClock, write_json
 from symlight.host.bench_measure import DECODE, FIRST, PROMPT, Measurement, Pass

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
+
 from symlight.host.cli import cli
 from symlight.host.estimate import model_and_densities, resized
 from symlight.hw import config

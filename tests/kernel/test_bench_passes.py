@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from kernel_list import CACHE, OPTIMISE
+
 from symlight.host.bench import BenchSettings
 from symlight.host.bench_measure import ReferenceRun, measure
 from symlight.host.bench_report import bench_json

@@ -3,6 +3,7 @@
 from statistics import median
 
 import pytest
+
 from symlight.model.config import preset
 from symlight.model.synthetic import random_model
 

@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+
 from symlight.hw import config
 from symlight.hw.interface import Flag
 from symlight.model.config import preset

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from symlight.hw import config
 from symlight.model.errors import UserError
 from symlight.sim.card import SimOptions

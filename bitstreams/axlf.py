@@ -7,10 +7,11 @@
     296     8   unique id                               416     16  UUID of this link
     304     8   length of the file                      432     16  name of a debug file
     312     8   time of the link, s since 1970          448     4   number of sections, then 4 of padding
-    320     8   time stamp of the shell                 456     40  a section's kind (4), name (16), padding (4),
-    328     4   version: patch (2), major, minor                    offset (8), size (8); one after the other
+    320     8   time stamp of the shell                 456     40  a section: kind (4), name (16), 4 unused,
+    328     4   version: patch (2), major, minor                    offset (8), size (8); then the next
 
-Everything is little endian. The UUID is new for every link and no hash of the contents, so identity needs the file's SHA-256, too.
+Everything is little endian. The UUID is new for every link and no hash of the contents, so identity needs
+the file's SHA-256, too.
 """
 
 import hashlib
@@ -31,11 +32,33 @@ MODES = ("flat", "hw_pr", "tandem", "tandem_pr", "hw_emu", "sw_emu", "hw_emu_pr"
 
 # Kinds by number, as far as the tools of Alveo cards write them.
 KINDS = {
-    0: "BITSTREAM", 1: "CLEARING_BITSTREAM", 2: "EMBEDDED_METADATA", 3: "FIRMWARE", 4: "DEBUG_DATA", 5: "SCHED_FIRMWARE",
-    6: "MEM_TOPOLOGY", 7: "CONNECTIVITY", 8: "IP_LAYOUT", 9: "DEBUG_IP_LAYOUT", 10: "DESIGN_CHECK_POINT",
-    11: "CLOCK_FREQ_TOPOLOGY", 12: "MCS", 13: "BMC", 14: "BUILD_METADATA", 15: "KEYVALUE_METADATA", 16: "USER_METADATA",
-    17: "DNA_CERTIFICATE", 18: "PDI", 19: "BITSTREAM_PARTIAL_PDI", 20: "PARTITION_METADATA", 21: "EMULATION_DATA",
-    22: "SYSTEM_METADATA", 23: "SOFT_KERNEL", 24: "ASK_FLASH", 25: "AIE_METADATA", 26: "ASK_GROUP_TOPOLOGY",
+    0: "BITSTREAM",
+    1: "CLEARING_BITSTREAM",
+    2: "EMBEDDED_METADATA",
+    3: "FIRMWARE",
+    4: "DEBUG_DATA",
+    5: "SCHED_FIRMWARE",
+    6: "MEM_TOPOLOGY",
+    7: "CONNECTIVITY",
+    8: "IP_LAYOUT",
+    9: "DEBUG_IP_LAYOUT",
+    10: "DESIGN_CHECK_POINT",
+    11: "CLOCK_FREQ_TOPOLOGY",
+    12: "MCS",
+    13: "BMC",
+    14: "BUILD_METADATA",
+    15: "KEYVALUE_METADATA",
+    16: "USER_METADATA",
+    17: "DNA_CERTIFICATE",
+    18: "PDI",
+    19: "BITSTREAM_PARTIAL_PDI",
+    20: "PARTITION_METADATA",
+    21: "EMULATION_DATA",
+    22: "SYSTEM_METADATA",
+    23: "SOFT_KERNEL",
+    24: "ASK_FLASH",
+    25: "AIE_METADATA",
+    26: "ASK_GROUP_TOPOLOGY",
     27: "ASK_GROUP_CONNECTIVITY",
 }
 
@@ -101,19 +124,27 @@ def decode(raw: bytes, name: str = "xclbin") -> Xclbin:
     if not raw.startswith(MAGIC):
         raise UserError(f"{name} is not an xclbin: it begins with {raw[:8]!r}, not with {MAGIC!r}")
     if len(raw) < _SECTIONS_AT:
-        raise UserError(f"{name} is cut off: {len(raw)} bytes do not hold the header of {_SECTIONS_AT}; copy it again")
+        raise UserError(
+            f"{name} is cut off: {len(raw)} bytes do not hold the header of {_SECTIONS_AT}; copy it again"
+        )
     _, signature, *_ = _START.unpack_from(raw)
-    (length, time_stamp, _, patch, major, minor, mode, _, interface, platform, identity, _, count) = _HEADER.unpack_from(
-        raw, _START.size
+    (length, time_stamp, _, patch, major, minor, mode, _, interface, platform, identity, _, count) = (
+        _HEADER.unpack_from(raw, _START.size)
     )
     if len(raw) < length or (len(raw) > length and signature < 0):
         raise UserError(f"{name} has {len(raw)} bytes, its header says {length}; copy it again")
     if mode >= len(MODES):
         raise UserError(f"{name}: mode {mode} of the header is unknown; link it again")
     return Xclbin(
-        uuid=str(uuid.UUID(bytes=identity)), interface_uuid=str(uuid.UUID(bytes=interface)), platform=_text(platform),
-        mode=MODES[mode], version=(major, minor, patch), time_stamp=time_stamp,
-        sections=_sections(raw, length, count, name), size=len(raw), sha256=hashlib.sha256(raw).hexdigest(),
+        uuid=str(uuid.UUID(bytes=identity)),
+        interface_uuid=str(uuid.UUID(bytes=interface)),
+        platform=_text(platform),
+        mode=MODES[mode],
+        version=(major, minor, patch),
+        time_stamp=time_stamp,
+        sections=_sections(raw, length, count, name),
+        size=len(raw),
+        sha256=hashlib.sha256(raw).hexdigest(),
     )
 
 
@@ -124,16 +155,16 @@ def _sections(raw: bytes, length: int, count: int, name: str) -> list[Section]:
     found, places = [], []
     for i in range(count):
         kind, title, offset, size = _SECTION.unpack_from(raw, _SECTIONS_AT + i * _SECTION.size)
-        section = Section(kind, _text(title), raw[offset:offset + size])
+        section = Section(kind, _text(title), raw[offset : offset + size])
         if size and (offset < end or offset + size > length):
             raise UserError(
-                f"{name}: section {i} ({section.title}) is said to be at bytes {offset} to {offset + size}, outside the file's "
-                f"{end} to {length}; copy it again"
+                f"{name}: section {i} ({section.title}) is said to be at bytes {offset} to {offset + size}, "
+                f"outside the file's {end} to {length}; copy it again"
             )
         found.append(section)
         places.append((offset, size, i))
     used = sorted(place for place in places if place[1])
-    for (offset, size, i), (following, _, k) in zip(used, used[1:]):
+    for (offset, size, i), (following, _, k) in zip(used, used[1:], strict=False):
         if offset + size > following:
             raise UserError(f"{name}: sections {i} and {k} overlap; copy it again")
     return found
@@ -154,7 +185,18 @@ def encode(image: Xclbin) -> bytes:
         offset += len(padded)
     major, minor, patch = image.version
     header = _HEADER.pack(
-        offset, image.time_stamp, 0, patch, major, minor, MODES.index(image.mode), 0,
-        uuid.UUID(image.interface_uuid).bytes, image.platform.encode(), uuid.UUID(image.uuid).bytes, b"", len(image.sections),
+        offset,
+        image.time_stamp,
+        0,
+        patch,
+        major,
+        minor,
+        MODES.index(image.mode),
+        0,
+        uuid.UUID(image.interface_uuid).bytes,
+        image.platform.encode(),
+        uuid.UUID(image.uuid).bytes,
+        b"",
+        len(image.sections),
     )
     return _START.pack(MAGIC, -1, b"\xff" * 28, b"\xff" * 256, 0) + header + headers + body

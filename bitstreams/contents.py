@@ -1,7 +1,7 @@
-"""What the sections of an xclbin say: kernels, their arguments and addresses, memories, clocks, key-value pairs.
+"""What the sections of an xclbin say: kernels, arguments, addresses, memories, clocks, key-value pairs.
 
-Every function takes an `axlf.Xclbin`, answers with an empty list or dictionary when the section is absent, and with a
-`UserError` when it is damaged.
+Every function takes an `axlf.Xclbin`, answers with an empty list or dictionary when the section is absent,
+and with a `UserError` when it is damaged.
 """
 
 import json
@@ -12,9 +12,10 @@ from symlight.model.errors import UserError
 
 from .axlf import Xclbin
 
-_MEMORY = struct.Struct("<BB6xQQ16s")       # type, used, size in KB, base address, tag
-_IP = struct.Struct("<IIQ64s")              # type, properties, base address, name
-_CLOCK = struct.Struct("<HB5x128s")         # MHz, type, name
+_MEMORY = struct.Struct("<BB6xQQ16s")  # type, used, size in KB, base address, tag
+_IP = struct.Struct("<IIQ64s")  # type, properties, base address, name
+_CLOCK = struct.Struct("<HB5x128s")  # MHz, type, name
+_CONNECTION = struct.Struct("<iii")  # argument, entry of IP_LAYOUT, entry of MEM_TOPOLOGY
 _KERNEL_IP = 1
 _CONTROLS = ("ap_ctrl_hs", "ap_ctrl_chain", "ap_ctrl_none", "me", "accel", "fast")
 _CLOCK_TYPES = ("unused", "data", "kernel", "system")
@@ -42,7 +43,7 @@ def _entries(image: Xclbin, kind: str, count_format: str, first: int, entry: str
 
 
 def memories(image: Xclbin) -> list[dict]:
-    """Memory banks: tag, base, size in bytes, used. Their place in the list is the group that pyxrt speaks of."""
+    """Memory banks: tag, base, size in bytes, used. Their place in the list is pyxrt's group."""
     return [
         {"tag": _text(tag), "base": base, "bytes": size << 10, "used": bool(used)}
         for _, used, size, base, tag in _entries(image, "MEM_TOPOLOGY", "<i", 8, _MEMORY)
@@ -62,14 +63,18 @@ def compute_units(image: Xclbin) -> list[dict]:
 
 def connections(image: Xclbin) -> list[dict]:
     """Which argument of which IP_LAYOUT entry lives in which memory, by index."""
-    names = ("argument", "ip", "memory")
-    return [dict(zip(names, entry)) for entry in _entries(image, "CONNECTIVITY", "<i", 4, struct.Struct("<iii"))]
+    entries = _entries(image, "CONNECTIVITY", "<i", 4, _CONNECTION)
+    return [{"argument": argument, "ip": ip, "memory": memory} for argument, ip, memory in entries]
 
 
 def clocks(image: Xclbin) -> list[dict]:
     """Clocks: name, type, MHz that the linker settled on."""
     return [
-        {"name": _text(name), "type": _CLOCK_TYPES[kind] if kind < len(_CLOCK_TYPES) else f"type {kind}", "mhz": mhz}
+        {
+            "name": _text(name),
+            "type": _CLOCK_TYPES[kind] if kind < len(_CLOCK_TYPES) else f"type {kind}",
+            "mhz": mhz,
+        }
         for mhz, kind, name in _entries(image, "CLOCK_FREQ_TOPOLOGY", "<h", 2, _CLOCK)
     ]
 
@@ -87,7 +92,7 @@ def key_values(image: Xclbin) -> dict[str, str]:
 
 
 def kernel_arguments(image: Xclbin, kernel: str) -> list[dict] | None:
-    """Arguments of a kernel as the linker recorded them: name, offset, bytes, port. None when there is no such kernel."""
+    """Arguments of a kernel as the linker recorded them: name, offset, bytes, port. None: no such kernel."""
     raw = image.section("EMBEDDED_METADATA")
     if raw is None:
         return None
@@ -97,8 +102,12 @@ def kernel_arguments(image: Xclbin, kernel: str) -> list[dict] | None:
         if found is None:
             return None
         return [
-            {"name": arg.get("name", ""), "offset": int(arg.get("offset", ""), 0), "bytes": int(arg.get("size", ""), 0),
-             "port": arg.get("port", "")}
+            {
+                "name": arg.get("name", ""),
+                "offset": int(arg.get("offset", ""), 0),
+                "bytes": int(arg.get("size", ""), 0),
+                "port": arg.get("port", ""),
+            }
             for arg in found.findall("arg")
         ]
     except (ElementTree.ParseError, ValueError, RecursionError) as error:

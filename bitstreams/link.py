@@ -16,8 +16,13 @@ def bank(port: str) -> int:
 def link_cfg(engine: Engine) -> str:
     """The file for a kernel of `engine`, one instance."""
     lines = [
-        f"platform={AlveoU50CPlatform.vitis_platform}", f"kernel_frequency={engine.clock_mhz}", "save-temps=1", "",
-        "[connectivity]", f"nk={KERNEL_NAME}:1:{INSTANCE}", f"slr={INSTANCE}:{AlveoU50CPlatform.memory_slr}",
+        f"platform={AlveoU50CPlatform.vitis_platform}",
+        f"kernel_frequency={engine.clock_mhz}",
+        "save-temps=1",
+        "",
+        "[connectivity]",
+        f"nk={KERNEL_NAME}:1:{INSTANCE}",
+        f"slr={INSTANCE}:{AlveoU50CPlatform.memory_slr}",
     ]
     lines += [f"sp={INSTANCE}.{a.name}:HBM[{bank(a.port)}]" for a in arguments(engine.channels) if a.port]
     return "\n".join(lines) + "\n"

@@ -6,8 +6,9 @@
     out_of_context.tcl, out_of_context.xdc, ...             the kernel by itself                (platform)
     manifest.json                                           hw.manifest, and what is added here
 
-Added to the manifest: `platform` (part, Vitis platform, instance, bank of every pointer), `model` and `hbm_map` (the model the
-package was made for), and `result`: None until `seal.seal` fills in what was really built. The same sources give the same bytes.
+Added to the manifest: `platform` (part, Vitis platform, instance, bank of every pointer), `model`, `hbm_map`
+(the model it was made for), and `result`: None until `seal.seal` fills in what was really built.
+The same sources give the same bytes.
 """
 
 import json
@@ -29,7 +30,7 @@ from .platform import SCRIPTS, AlveoU50CPlatform, tcl_settings
 
 MANIFEST = "manifest.json"
 EXECUTABLE = "build.sh"
-# Parameters of every memory interface: INCR bursts of whole beats only, as long as the hardened port takes them (hw.axi).
+# Parameters of every memory interface: INCR bursts of whole beats only (hw.axi).
 INTERFACE = {"SUPPORTS_NARROW_BURST": 0, "HAS_BURST": 0, "MAX_BURST_LENGTH": MAX_BURST}
 
 
@@ -39,7 +40,9 @@ def package_manifest(kernel: dict, shape: ModelShape, model: str) -> dict:
     layout = Layout(engine, shape)
     return kernel | {
         "platform": {
-            "part": AlveoU50CPlatform.part_name(), "vitis": AlveoU50CPlatform.vitis_platform, "instance": INSTANCE,
+            "part": AlveoU50CPlatform.part_name(),
+            "vitis": AlveoU50CPlatform.vitis_platform,
+            "instance": INSTANCE,
             "slr": AlveoU50CPlatform.memory_slr,
             "banks": {a.name: f"HBM[{bank(a.port)}]" for a in arguments(engine.channels) if a.port},
         },
@@ -55,19 +58,31 @@ def manifest_text(manifest: dict) -> str:
 
 
 def write_package(kernel: Path, out: Path, shape: ModelShape, model: str) -> dict:
-    """Write the package of a generated kernel (a folder of `hw.generate`) for a model into folder `out`; returns its manifest."""
+    """Write the package of a generated kernel (a folder of `hw.generate`) for a model into folder `out`;
+    returns its manifest."""
     manifest = package_manifest(json.loads((kernel / MANIFEST).read_text()), shape, model)
     engine = Engine.from_json(manifest["engine"])
     sources = sorted(manifest["files"])
     texts = {name: (kernel / name).read_text() for name in sources}
     ports = list(dict.fromkeys(a.port for a in arguments(engine.channels) if a.port))
     texts |= {
-        "kernel.xml": kernel_xml(engine), "link.cfg": link_cfg(engine), "build_id": manifest["build_id"] + "\n",
-        "settings.tcl": tcl_settings({
-            "kernel": KERNEL_NAME, "vendor": VENDOR, "library": LIBRARY, "version": VERSION, "part": AlveoU50CPlatform.part_name(),
-            "clock": CLOCK_PORT, "control": CONTROL_PORT, "masters": ports,
-            "parameters": [word for item in INTERFACE.items() for word in item], "sources": sources,
-        }),
+        "kernel.xml": kernel_xml(engine),
+        "link.cfg": link_cfg(engine),
+        "build_id": manifest["build_id"] + "\n",
+        "settings.tcl": tcl_settings(
+            {
+                "kernel": KERNEL_NAME,
+                "vendor": VENDOR,
+                "library": LIBRARY,
+                "version": VERSION,
+                "part": AlveoU50CPlatform.part_name(),
+                "clock": CLOCK_PORT,
+                "control": CONTROL_PORT,
+                "masters": ports,
+                "parameters": [word for item in INTERFACE.items() for word in item],
+                "sources": sources,
+            }
+        ),
         **{name: (SCRIPTS / name).read_text() for name in (EXECUTABLE, "package_kernel.tcl", "reports.tcl")},
         **AlveoU50CPlatform(clock_mhz=engine.clock_mhz).out_of_context(KERNEL_NAME, sources, CLOCK_PORT),
         MANIFEST: manifest_text(manifest),

@@ -1,7 +1,7 @@
 """The card as an Amaranth platform: its part, and out-of-context builds for it.
 
-A kernel has no pins: the shell of the card holds them, and v++ links kernels to the shell. So the platform has no resources, and
-what it builds is a checkpoint and reports of one module by itself:
+A kernel has no pins: the shell of the card holds them, and v++ links kernels to the shell. So the platform
+has no resources, and what it builds is a checkpoint and reports of one module by itself:
 
     AlveoU50CPlatform(clock_mhz=175).build(component, "name", do_build=False).extract("build")
     build/build_name.sh         # runs Vivado
@@ -9,7 +9,6 @@ what it builds is a checkpoint and reports of one module by itself:
 `build` without `do_build=False` runs Vivado at once.
 """
 
-import textwrap
 from pathlib import Path
 
 from amaranth.back import verilog
@@ -18,6 +17,14 @@ from amaranth.vendor import XilinxPlatform
 
 SCRIPTS = Path(__file__).parent / "scripts"
 OUT_OF_CONTEXT = "out_of_context.tcl"
+_SCRIPT = """#!/bin/sh
+# An out-of-context build of {name}.
+command -v vivado >/dev/null || {{
+    echo "$0: vivado is not on the path; source settings64.sh of Vivado" >&2
+    exit 1
+}}
+exec vivado -mode batch -nojournal -log {name}.log -source {script}
+"""
 
 
 class AlveoU50CPlatform(XilinxPlatform):
@@ -50,13 +57,17 @@ class AlveoU50CPlatform(XilinxPlatform):
         """Name of the part in Vivado."""
         return f"{cls.device}-{cls.package}-{cls.speed}"
 
-    def prepare(self, elaboratable, name: str = "top", *, ports: dict | None = None, clock: str = "clk") -> BuildPlan:
+    def prepare(
+        self, elaboratable, name: str = "top", *, ports: dict | None = None, clock: str = "clk"
+    ) -> BuildPlan:
         """Files and commands of an out-of-context build of `elaboratable` as module `name`.
 
-        `ports` as of `amaranth.back.verilog.convert`; `clock` is the name of its clock port. Files added with `add_file` whose
-        names end in .v or .sv are read, too.
+        `ports` as of `amaranth.back.verilog.convert`; `clock` is the name of its clock port. Files added with
+        `add_file` whose names end in .v or .sv are read, too.
         """
-        text = verilog.convert(elaboratable, name=name, platform=self, ports=ports, emit_src=False, strip_internal_attrs=True)
+        text = verilog.convert(
+            elaboratable, name=name, platform=self, ports=ports, emit_src=False, strip_internal_attrs=True
+        )
         plan = BuildPlan(script=f"build_{name}")
         plan.add_file(f"{name}.v", text)
         for file, content in self.extra_files.items():
@@ -64,30 +75,28 @@ class AlveoU50CPlatform(XilinxPlatform):
         sources = [f"{name}.v", *self.iter_files(".v", ".sv")]
         for file, content in self.out_of_context(name, sources, clock).items():
             plan.add_file(file, content)
-        plan.add_file(f"{plan.script}.sh", textwrap.dedent(f"""\
-            #!/bin/sh
-            # An out-of-context build of {name}.
-            command -v vivado >/dev/null || {{ echo "$0: vivado is not on the path; source settings64.sh of Vivado" >&2; exit 1; }}
-            exec vivado -mode batch -nojournal -log {name}.log -source {OUT_OF_CONTEXT}
-        """))
+        plan.add_file(f"{plan.script}.sh", _SCRIPT.format(name=name, script=OUT_OF_CONTEXT))
         return plan
 
     def out_of_context(self, top: str, sources: list[str], clock: str) -> dict[str, str]:
-        """Name -> text of the constraints and of the Vivado script that builds module `top` of Verilog files `sources`."""
+        """Constraints and Vivado script that build module `top` of Verilog files `sources`: name -> text."""
         settings = {"top": top, "part": self.part_name(), "sources": sources}
+        period = f"{1000 / self.clock_mhz:.3f}"  # ns
         return {
-            "out_of_context.xdc": f"create_clock -name {clock} -period {1000 / self.clock_mhz:.3f} [get_ports {clock}]\n",
+            "out_of_context.xdc": f"create_clock -name {clock} -period {period} [get_ports {clock}]\n",
             "out_of_context_settings.tcl": tcl_settings(settings),
             OUT_OF_CONTEXT: (SCRIPTS / OUT_OF_CONTEXT).read_text(),
         }
 
 
 def tcl_settings(values: dict[str, object]) -> str:
-    """A Tcl file that sets variables; lists become Tcl lists. Names and values are words without blanks or Tcl's own characters."""
+    """A Tcl file that sets variables; lists become Tcl lists. A word that needs quoting is refused."""
     lines = []
     for name, value in values.items():
         words = [str(word) for word in (value if isinstance(value, list) else [value])]
         if bad := [word for word in words if not word or set(word) & set(' \t\n{}[]"\\$;#')]:
             raise ValueError(f"Tcl setting {name}: {bad} need quoting")
-        lines.append(f"set {name} {{{' '.join(words)}}}" if isinstance(value, list) else f"set {name} {words[0]}")
+        lines.append(
+            f"set {name} {{{' '.join(words)}}}" if isinstance(value, list) else f"set {name} {words[0]}"
+        )
     return "\n".join(lines) + "\n"

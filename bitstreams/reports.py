@@ -6,7 +6,11 @@ from symlight.model.errors import UserError
 
 # Rows of report_utilization and the names they get here.
 RESOURCES = {
-    "CLB LUTs": "lut", "CLB Registers": "ff", "Block RAM Tile": "bram36", "URAM": "uram", "DSPs": "dsp",
+    "CLB LUTs": "lut",
+    "CLB Registers": "ff",
+    "Block RAM Tile": "bram36",
+    "URAM": "uram",
+    "DSPs": "dsp",
 }
 _SUMMARY = re.compile(r"^\s*WNS\(ns\)\s+TNS\(ns\)[^\n]*\n[\s-]*\n\s*(?P<row>[^\n]+)", re.M)
 _ROW = re.compile(r"^\|\s*(?P<name>[^|]+?)\*?\s*\|(?P<cells>[^\n]+)\|\s*$", re.M)
@@ -19,7 +23,9 @@ def timing(text: str, name: str = "the timing report") -> dict[str, float]:
     try:
         return {"setup": float(numbers[0]), "hold": float(numbers[4])}
     except (IndexError, ValueError):
-        raise UserError(f"{name} has no design timing summary; give Vivado's report_timing_summary of the routed design") from None
+        raise UserError(
+            f"{name} has no design timing summary; give Vivado's report_timing_summary of the routed design"
+        ) from None
 
 
 def utilisation(text: str, name: str = "the utilisation report") -> dict[str, float]:
@@ -34,5 +40,7 @@ def utilisation(text: str, name: str = "the utilisation report") -> dict[str, fl
         except ValueError:
             continue
     if missing := [row for row, key in RESOURCES.items() if key not in used]:
-        raise UserError(f"{name} has no row {missing[0]!r}; give Vivado's report_utilization of the routed design")
+        raise UserError(
+            f"{name} has no row {missing[0]!r}; give Vivado's report_utilization of the routed design"
+        )
     return used

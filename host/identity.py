@@ -1,6 +1,6 @@
-"""Do bitstream, manifest and model belong together? Asked before a device is opened, so before any weight is moved.
+"""Do bitstream, manifest and model belong together? Asked before a device is opened.
 
-The last question, whether the kernel on the card is the manifest's, is the kernel's to answer (host.driver, before the upload).
+The last question, whether the kernel on the card is the manifest's, is the kernel's to answer (host.driver).
 """
 
 import json
@@ -35,10 +35,10 @@ def check_xclbin(file: Path, kernel: KernelInfo) -> None:
 
 
 def check_layout(kernel: KernelInfo, shape: ModelShape) -> Layout:
-    """The layout of a model on a kernel; a `UserError` unless it fits and lies where the kernel's package says.
+    """The layout of a model on a kernel; a `UserError` unless it fits and lies where the package says.
 
-    A kernel takes every model whose dimensions it holds, not only the one it was packaged for; but for that one the
-    addresses of the package and of this release must agree.
+    A kernel takes every model whose dimensions it holds, not only the one it was packaged for; but for that
+    one the addresses of the package and of this release must agree.
     """
     layout = Layout(kernel.engine, shape)
     packaged = kernel.hbm_map

@@ -1,4 +1,4 @@
-"""Commands around a bitstream: package a kernel for the vendor's tools, seal what they built, rewrite committed manifests."""
+"""Commands around a bitstream: package a kernel, seal what was built of it, rewrite committed manifests."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,9 @@ COMMITTED = {"u50c": "194m", "sim4": "demo"}
     metavar="PACKAGE|PRESET",
     help=f"Model whose memory map the manifest carries: a package, or one of {', '.join(PRESETS)}.",
 )
-@click.option("--card", type=click.Choice(list(CARDS)), default="u50c", show_default=True, help="Size of the kernel.")
+@click.option(
+    "--card", type=click.Choice(list(CARDS)), default="u50c", show_default=True, help="Size of the kernel."
+)
 @click.option(
     "--build",
     type=click.Choice(BUILD_NAMES),
@@ -51,7 +53,9 @@ def package(model: str, card: str, build: str, out: Path | None, sealed: Path | 
     from symlight.bitstreams.seal import seal
 
     if (out is None) == (sealed is None):
-        raise UserError("give either --out DIR, to write a package, or --seal FILE.xclbin, to seal what was built from one")
+        raise UserError(
+            "give either --out DIR, to write a package, or --seal FILE.xclbin, to seal what was built of one"
+        )
     try:
         if sealed is not None:
             click.echo(json.dumps(seal(sealed)["result"], indent=2))

@@ -8,7 +8,7 @@ from symlight.bitstreams.package import write_package
 from symlight.host.kernels import obtain_kernel
 from symlight.model.config import preset
 
-CACHE = Path(__file__).resolve().parents[2] / "build" / "cache"     # shared with tests/kernel
+CACHE = Path(__file__).resolve().parents[2] / "build" / "cache"  # shared with tests/kernel
 
 
 @pytest.fixture(scope="session")

@@ -82,7 +82,7 @@ _CONNECTION = re.compile(r"\.(?:\\(\S+) |(\w+))\((.*?)\)(?=,?\n)")
 
 def _modules(text: str) -> dict[str, str]:
     parts = re.split(r"^module (?:\\(\S+) |(\w+))", text, flags=re.M)[1:]
-    return {escaped or plain: body for escaped, plain, body in zip(parts[::3], parts[1::3], parts[2::3])}
+    return {escaped or plain: body for escaped, plain, body in zip(*[iter(parts)] * 3, strict=True)}
 
 
 def _instances(body: str) -> dict[str, dict[str, str]]:
@@ -101,15 +101,20 @@ def _width(body: str, signal: str) -> int:
 
 
 def of_verilog(text: str, top: str = "symlight") -> View:
-    """Ports out of the top module's declarations; arguments out of the control registers' decoder; which pointer a
-    channel takes, and which port it drives, out of the connections of its instance."""
+    """Ports out of the top module's declarations; arguments out of the control registers' decoder; which
+    pointer a channel takes, and which port it drives, out of the connections of its instance."""
     modules = _modules(text)
     names = {name: direction for direction, _, name in _PORT.findall(modules[top])}
-    ports = {name.removesuffix("_rdata"): _width(modules[top], name) for name in names if name.endswith("_rdata")}
+    ports = {
+        name.removesuffix("_rdata"): _width(modules[top], name) for name in names if name.endswith("_rdata")
+    }
     slave = next(name for name in ports if f"{name}_arlen" not in names)
     control = _width(modules[top], f"{slave}_awaddr"), ports.pop(slave)
     for port, bits in ports.items():
-        assert _width(modules[top], f"{port}_wdata") == bits and _width(modules[top], f"{port}_wstrb") == bits // 8
+        assert (
+            _width(modules[top], f"{port}_wdata") == bits
+            and _width(modules[top], f"{port}_wstrb") == bits // 8
+        )
         assert _width(modules[top], f"{port}_araddr") == _width(modules[top], f"{port}_awaddr") == 64
     view = View(ports=ports, control=control, kernel=top)
     view.protocol_ports = {name for name in names if not name.startswith((slave, *ports))}
@@ -121,7 +126,7 @@ def of_verilog(text: str, top: str = "symlight") -> View:
 
 def _decoder(body: str) -> dict[str, tuple[int, int, tuple[int, int]]]:
     """Argument -> offset, bytes, bits within the register of all arguments."""
-    words = {}      # lowest bit -> byte offset
+    words = {}  # lowest bit -> byte offset
     for case, block in re.findall(r"^        10'h([0-9a-f]+):\n(.*?)^          end$", body, re.M | re.S):
         bits = re.findall(r"written\[(\d+):(\d+)\] <=", block)
         if bits:
@@ -136,7 +141,7 @@ def _decoder(body: str) -> dict[str, tuple[int, int, tuple[int, int]]]:
 
 
 def _pointers(modules: dict[str, str], top: str, by_bits: dict[tuple[int, int], str]) -> dict[str, str]:
-    outside = {}    # port of the kernel module -> memory port
+    outside = {}  # port of the kernel module -> memory port
     for port, net in _instances(modules[top])["kernel"].items():
         if found := re.fullmatch(r"(m_axi_\w+)_arready", net):
             outside[port] = found[1]
@@ -173,7 +178,7 @@ def _reference(body: str, net: str) -> tuple[str, int | None, int | None]:
 
 
 def differences(xml: View, link: View, rtl: View) -> list[str]:
-    """Every way in which the three disagree, or break what the linker and XRT want; empty when all is well."""
+    """Every way in which the three disagree, or break what the linker and XRT want."""
     found = []
 
     def compare(what, a, b):
@@ -185,7 +190,9 @@ def differences(xml: View, link: View, rtl: View) -> list[str]:
     compare("control port", xml.control, rtl.control)
     compare("clock, reset and interrupt", rtl.protocol_ports, {"ap_clk", "ap_rst_n", "interrupt"})
     for what, a, b in (
-        ("ports", xml.ports, rtl.ports), ("arguments", xml.arguments, rtl.arguments), ("memory", xml.memory, rtl.memory),
+        ("ports", xml.ports, rtl.ports),
+        ("arguments", xml.arguments, rtl.arguments),
+        ("memory", xml.memory, rtl.memory),
     ):
         for name in sorted(a.keys() | b.keys()):
             compare(f"{what} {name}", a.get(name), b.get(name))
@@ -197,7 +204,9 @@ def differences(xml: View, link: View, rtl: View) -> list[str]:
         by_port.setdefault(xml.memory[name], set()).add(link.banks[name])
         by_bank.setdefault(link.banks[name], set()).add(xml.memory[name])
     found += [f"port {port} reaches {sorted(banks)}" for port, banks in by_port.items() if len(banks) != 1]
-    found += [f"HBM[{bank}] is shared by {sorted(ports)}" for bank, ports in by_bank.items() if len(ports) != 1]
+    found += [
+        f"HBM[{bank}] is shared by {sorted(ports)}" for bank, ports in by_bank.items() if len(ports) != 1
+    ]
     found += [f"HBM[{bank}] does not exist" for bank in by_bank if bank >= 32]
     found += [f"port {port} has no pointer" for port in xml.ports if port not in xml.memory.values()]
     end = 0x10

@@ -1,4 +1,4 @@
-"""kernel.xml, link.cfg and Verilog of a package agree; each is read by itself (interface_views), and every way to differ is seen."""
+"""kernel.xml, link.cfg and Verilog of a package agree: each is read by itself, every difference is seen."""
 
 import re
 
@@ -28,7 +28,9 @@ def test_a_package_agrees_with_itself(texts):
     assert check(texts) == []
     view = of_verilog(texts["symlight.v"])
     assert sorted(view.ports) == ["m_axi_hbm00", "m_axi_hbm01", "m_axi_hbm02", "m_axi_hbm03"]
-    assert len(view.arguments) == 12 and view.memory["io"] == "m_axi_hbm00" and view.arguments["io"] == (0x48, 8)
+    assert (
+        len(view.arguments) == 12 and view.memory["io"] == "m_axi_hbm00" and view.arguments["io"] == (0x48, 8)
+    )
 
 
 def swap(text: str, a: str, b: str) -> str:
@@ -37,53 +39,99 @@ def swap(text: str, a: str, b: str) -> str:
 
 BROKEN = {
     "ports of two pointers swapped in kernel.xml": (
-        "kernel.xml", lambda t: re.sub(r'(name="hbm0[12]".*?port="m_axi_hbm0)([12])', lambda m: m[1] + "21"[int(m[2]) - 1], t),
+        "kernel.xml",
+        lambda t: re.sub(
+            r'(name="hbm0[12]".*?port="m_axi_hbm0)([12])', lambda m: m[1] + "21"[int(m[2]) - 1], t
+        ),
         "memory hbm01: m_axi_hbm02 is not m_axi_hbm01",
     ),
     "width in kernel.xml": (
-        "kernel.xml", lambda t: t.replace('dataWidth="256"', 'dataWidth="512"', 1), "ports m_axi_hbm00: 512 is not 256",
+        "kernel.xml",
+        lambda t: t.replace('dataWidth="256"', 'dataWidth="512"', 1),
+        "ports m_axi_hbm00: 512 is not 256",
     ),
     "width of the control port": (
-        "kernel.xml", lambda t: t.replace('range="0x1000"', 'range="0x10000"'), "control port: (16, 32) is not (12, 32)",
+        "kernel.xml",
+        lambda t: t.replace('range="0x1000"', 'range="0x10000"'),
+        "control port: (16, 32) is not (12, 32)",
     ),
     "offset in kernel.xml": (
-        "kernel.xml", lambda t: t.replace('offset="0x54"', 'offset="0x50"'), "arguments hbm00: (80, 8) is not (84, 8)",
+        "kernel.xml",
+        lambda t: t.replace('offset="0x54"', 'offset="0x50"'),
+        "arguments hbm00: (80, 8) is not (84, 8)",
     ),
     "size of a pointer": (
-        "kernel.xml", lambda t: re.sub(r'(name="hbm03".*?)size="0x8"(.*?)hostSize="0x8"', r'\1size="0x4"\2hostSize="0x4"', t),
+        "kernel.xml",
+        lambda t: re.sub(
+            r'(name="hbm03".*?)size="0x8"(.*?)hostSize="0x8"', r'\1size="0x4"\2hostSize="0x4"', t
+        ),
         "argument hbm03 has 4 bytes",
     ),
     "port missing in kernel.xml": (
-        "kernel.xml", lambda t: re.sub(r' *<port name="m_axi_hbm03".*?/>\n', "", t), "ports m_axi_hbm03: None is not 256",
+        "kernel.xml",
+        lambda t: re.sub(r' *<port name="m_axi_hbm03".*?/>\n', "", t),
+        "ports m_axi_hbm03: None is not 256",
     ),
     "argument missing in kernel.xml": (
-        "kernel.xml", lambda t: re.sub(r' *<arg name="hbm03".*?/>\n', "", t), "sp of hbm03: only one",
+        "kernel.xml",
+        lambda t: re.sub(r' *<arg name="hbm03".*?/>\n', "", t),
+        "sp of hbm03: only one",
     ),
     "scalars swapped in kernel.xml": (
-        "kernel.xml", lambda t: swap(t, '"flags"', '"watchdog"'), "arguments flags: (64, 4) is not (56, 4)",
+        "kernel.xml",
+        lambda t: swap(t, '"flags"', '"watchdog"'),
+        "arguments flags: (64, 4) is not (56, 4)",
     ),
-    "name of the kernel": ("kernel.xml", lambda t: t.replace('kernel name="symlight"', 'kernel name="other"'), "kernel of kernel.xml"),
-    "sp line missing": ("link.cfg", lambda t: t.replace("sp=symlight_1.hbm02:HBM[2]\n", ""), "sp of hbm02: only one"),
+    "name of the kernel": (
+        "kernel.xml",
+        lambda t: t.replace('kernel name="symlight"', 'kernel name="other"'),
+        "kernel of kernel.xml",
+    ),
+    "sp line missing": (
+        "link.cfg",
+        lambda t: t.replace("sp=symlight_1.hbm02:HBM[2]\n", ""),
+        "sp of hbm02: only one",
+    ),
     "two ports on a channel": ("link.cfg", lambda t: t.replace("HBM[2]", "HBM[3]"), "HBM[3] is shared by"),
-    "one port on two channels": ("link.cfg", lambda t: t.replace("io:HBM[0]", "io:HBM[5]"), "port m_axi_hbm00 reaches [0, 5]"),
-    "channel that is not there": ("link.cfg", lambda t: t.replace("HBM[3]", "HBM[32]"), "HBM[32] does not exist"),
+    "one port on two channels": (
+        "link.cfg",
+        lambda t: t.replace("io:HBM[0]", "io:HBM[5]"),
+        "port m_axi_hbm00 reaches [0, 5]",
+    ),
+    "channel that is not there": (
+        "link.cfg",
+        lambda t: t.replace("HBM[3]", "HBM[32]"),
+        "HBM[32] does not exist",
+    ),
     "width in the Verilog": (
         "symlight.v",
-        lambda t: re.sub(r"\[(255|31):0\] m_axi_hbm01_([rw]data|wstrb)", lambda m: f"[{(int(m[1]) + 1) // 2 - 1}:0] m_axi_hbm01_{m[2]}", t),
+        lambda t: re.sub(
+            r"\[(255|31):0\] m_axi_hbm01_([rw]data|wstrb)",
+            lambda m: f"[{(int(m[1]) + 1) // 2 - 1}:0] m_axi_hbm01_{m[2]}",
+            t,
+        ),
         "ports m_axi_hbm01: 256 is not 128",
     ),
     "offset in the Verilog": (
-        "symlight.v", lambda t: swap(t, "10'h004:\n", "10'h006:\n"), "arguments command: (16, 4) is not (24, 4)",
+        "symlight.v",
+        lambda t: swap(t, "10'h004:\n", "10'h006:\n"),
+        "arguments command: (16, 4) is not (24, 4)",
     ),
     "pointers of two channels swapped in the Verilog": (
-        "symlight.v", lambda t: swap(t, ".pointer(args[415:352])", ".pointer(args[479:416])"),
+        "symlight.v",
+        lambda t: swap(t, ".pointer(args[415:352])", ".pointer(args[479:416])"),
         "memory hbm01: m_axi_hbm01 is not m_axi_hbm02",
     ),
     "ports of two channels swapped in the Verilog": (
-        "symlight.v", lambda t: swap(t, "(m_axi_hbm01_arready)", "(m_axi_hbm02_arready)"),
+        "symlight.v",
+        lambda t: swap(t, "(m_axi_hbm01_arready)", "(m_axi_hbm02_arready)"),
         "memory hbm01: m_axi_hbm01 is not m_axi_hbm02",
     ),
-    "a port of no interface": ("symlight.v", lambda t: t.replace("  input ap_clk;", "  input ap_clk;\n  input extra;", 1), "extra"),
+    "a port of no interface": (
+        "symlight.v",
+        lambda t: t.replace("  input ap_clk;", "  input ap_clk;\n  input extra;", 1),
+        "extra",
+    ),
 }
 
 
@@ -105,7 +153,9 @@ def test_every_card_preset_links(card):
     assert xml.memory.keys() == link.banks.keys() and len(set(link.banks.values())) == engine.channels
     assert max(offset + size for offset, size in xml.arguments.values()) <= 1 << xml.control[0]
     settings = settings_of(link_cfg(engine))
-    assert settings["platform"] == "xilinx_u50_gen3x16_xdma_5_202210_1" and settings["kernel_frequency"] == "175"
+    assert (
+        settings["platform"] == "xilinx_u50_gen3x16_xdma_5_202210_1" and settings["kernel_frequency"] == "175"
+    )
 
 
 @pytest.mark.slow
@@ -113,5 +163,9 @@ def test_every_card_preset_links(card):
 @pytest.mark.parametrize("name", ["partial-kv", "resident-kv"])
 def test_the_full_size_agrees(name):
     engine = build(CARDS["u50c"], name)
-    texts = {"kernel.xml": kernel_xml(engine), "link.cfg": link_cfg(engine), "symlight.v": kernel_verilog(engine)}
+    texts = {
+        "kernel.xml": kernel_xml(engine),
+        "link.cfg": link_cfg(engine),
+        "symlight.v": kernel_verilog(engine),
+    }
     assert check(texts) == [] and len(of_verilog(texts["symlight.v"]).ports) == 32

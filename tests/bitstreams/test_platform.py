@@ -11,8 +11,7 @@ from amaranth.vendor import XilinxPlatform
 from vendor_tools import install, log_of, run_tcl
 
 from symlight.bitstreams.platform import AlveoU50CPlatform, tcl_settings
-from symlight.hw.channel.lanes import LaneGroup
-from symlight.hw.config import CARDS
+from symlight.hw.lib import Queue
 
 
 class _Sum(wiring.Component):
@@ -38,14 +37,32 @@ def test_an_out_of_context_build(tmp_path):
     root = plan.extract(tmp_path / "build")
     assert "module adder(" in (root / "adder.v").read_text()
     calls = run_tcl(root / "out_of_context.tcl")
-    assert [call[1] for call in calls if call[0] == "read_verilog"] == [str(root / "adder.v"), str(root / "helper.v")]
-    assert ["synth_design", "-top", "adder", "-part", "xcu50-fsvh2104-2-e", "-mode", "out_of_context"] in calls
-    assert run_tcl(root / "out_of_context.xdc")[1] == ["create_clock", "-name", "clk", "-period", "4.000", "port:clk"]
+    assert [call[1] for call in calls if call[0] == "read_verilog"] == [
+        str(root / "adder.v"),
+        str(root / "helper.v"),
+    ]
+    assert [
+        "synth_design",
+        "-top",
+        "adder",
+        "-part",
+        "xcu50-fsvh2104-2-e",
+        "-mode",
+        "out_of_context",
+    ] in calls
+    assert run_tcl(root / "out_of_context.xdc")[1] == [
+        "create_clock",
+        "-name",
+        "clk",
+        "-period",
+        "4.000",
+        "port:clk",
+    ]
 
 
 def test_a_part_of_the_kernel(tmp_path):
-    plan = AlveoU50CPlatform(clock_mhz=175).build(LaneGroup(engine=CARDS["sim4"]), "lanes", do_build=False)
-    assert "module lanes(" in plan.files["lanes.v"] and "-period 5.714" in plan.files["out_of_context.xdc"]
+    plan = AlveoU50CPlatform(clock_mhz=175).build(Queue(16, depth=1024), "queue", do_build=False)
+    assert "module queue(" in plan.files["queue.v"] and "-period 5.714" in plan.files["out_of_context.xdc"]
 
 
 def test_the_script(tmp_path):
@@ -54,11 +71,20 @@ def test_the_script(tmp_path):
 
     def run(path):
         return subprocess.run(
-            ["sh", f"{plan.script}.sh"], cwd=root, env={"PATH": f"{path}:/usr/bin:/bin"}, capture_output=True, text=True, timeout=60
+            ["sh", f"{plan.script}.sh"],
+            cwd=root,
+            env={"PATH": f"{path}:/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
 
     result = run(tmp_path / "nothing")
-    assert result.returncode == 1 and "vivado is not on the path" in result.stderr and result.stderr.count("\n") == 1
+    assert (
+        result.returncode == 1
+        and "vivado is not on the path" in result.stderr
+        and result.stderr.count("\n") == 1
+    )
     install(tmp_path, "vivado", "")
     assert run(tmp_path).returncode == 0 and log_of(tmp_path)[0][-1] == "out_of_context.tcl"
 

@@ -16,14 +16,14 @@ from symlight.host.kernels import read_manifest
 from symlight.model.errors import UserError
 
 TIMING = """Copyright 1986-2022 Xilinx, Inc. All Rights Reserved.
-------------------------------------------------------------------------------------------------
+-----------------------------------------------------------------------------------------
 | Design Timing Summary
 | ---------------------
-------------------------------------------------------------------------------------------------
+-----------------------------------------------------------------------------------------
 
-    WNS(ns)      TNS(ns)  TNS Failing Endpoints  TNS Total Endpoints      WHS(ns)      THS(ns)  THS Failing Endpoints
-    -------      -------  ---------------------  -------------------      -------      -------  ---------------------
-     -0.113       -4.210                     77              1234567        0.009        0.000                      0
+    WNS(ns)      TNS(ns)  TNS Failing Endpoints  TNS Total Endpoints      WHS(ns)      THS(ns)
+    -------      -------  ---------------------  -------------------      -------      -------
+     -0.113       -4.210                     77              1234567        0.009        0.000
 
 
 | Intra Clock Table
@@ -86,7 +86,10 @@ def test_all_that_was_built(folder, link):
     manifest = json.loads((folder / "manifest.json").read_text())
     result = manifest.pop("result")
     assert manifest == {name: value for name, value in before.items() if name != "result"}
-    assert result["xclbin"]["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest() and result["xclbin"]["uuid"] == UUID
+    assert (
+        result["xclbin"]["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
+        and result["xclbin"]["uuid"] == UUID
+    )
     assert result["clocks_mhz"] == {"DATA_CLK": 168, "KERNEL_CLK": 500, "hbm_aclk": 400}
     assert result["slack_ns"] == {"setup": -0.113, "hold": 0.009}
     assert result["utilisation"] == {"lut": 310123, "ff": 420456, "bram36": 412.5, "uram": 128, "dsp": 2210}
@@ -95,23 +98,38 @@ def test_all_that_was_built(folder, link):
 
 def test_what_was_not_reported_stays_unknown(link):
     result = seal(link(CLOCK_FREQ_TOPOLOGY=None))["result"]
-    assert result["slack_ns"] is result["utilisation"] is result["clocks_mhz"] is None and result["xclbin"]["uuid"] == UUID
+    assert (
+        result["slack_ns"] is result["utilisation"] is result["clocks_mhz"] is None
+        and result["xclbin"]["uuid"] == UUID
+    )
 
 
 ARGUMENTS = [("command", 0x10, 4, "s_axi_control"), ("run_id", 0x18, 4, "s_axi_control")]
 
 
-@pytest.mark.parametrize("replaced, sentence", [
-    ({"KEYVALUE_METADATA": None}, "does not say which build it holds"),
-    ({"KEYVALUE_METADATA": key_values({"build_id": "7" * 32})}, "holds build 7777"),
-    ({"IP_LAYOUT": None}, "has the compute units"),
-    ({"IP_LAYOUT": ip_layout([(1, 0, 0, "symlight:symlight_1"), (1, 0, 0, "symlight:symlight_2")])}, "has the compute units"),
-    ({"EMBEDDED_METADATA": None}, "describes no kernel symlight"),
-    ({"EMBEDDED_METADATA": embedded_metadata(ARGUMENTS, "other")}, "describes no kernel symlight"),
-    ({"EMBEDDED_METADATA": embedded_metadata(ARGUMENTS)}, "has no argument n_prompt"),
-    ({"EMBEDDED_METADATA": embedded_metadata([("command", 0x14, 4, "s_axi_control")])}, "argument command at 0x14 is not as"),
-    ({"EMBEDDED_METADATA": embedded_metadata([("extra", 0x10, 4, "s_axi_control")])}, "argument extra at 0x10 is not as"),
-])
+@pytest.mark.parametrize(
+    "replaced, sentence",
+    [
+        ({"KEYVALUE_METADATA": None}, "does not say which build it holds"),
+        ({"KEYVALUE_METADATA": key_values({"build_id": "7" * 32})}, "holds build 7777"),
+        ({"IP_LAYOUT": None}, "has the compute units"),
+        (
+            {"IP_LAYOUT": ip_layout([(1, 0, 0, "symlight:symlight_1"), (1, 0, 0, "symlight:symlight_2")])},
+            "has the compute units",
+        ),
+        ({"EMBEDDED_METADATA": None}, "describes no kernel symlight"),
+        ({"EMBEDDED_METADATA": embedded_metadata(ARGUMENTS, "other")}, "describes no kernel symlight"),
+        ({"EMBEDDED_METADATA": embedded_metadata(ARGUMENTS)}, "has no argument n_prompt"),
+        (
+            {"EMBEDDED_METADATA": embedded_metadata([("command", 0x14, 4, "s_axi_control")])},
+            "argument command at 0x14 is not as",
+        ),
+        (
+            {"EMBEDDED_METADATA": embedded_metadata([("extra", 0x10, 4, "s_axi_control")])},
+            "argument extra at 0x10 is not as",
+        ),
+    ],
+)
 def test_another_kernel_is_refused(folder, link, replaced, sentence):
     before = (folder / "manifest.json").read_bytes()
     with pytest.raises(UserError, match=sentence):
@@ -143,11 +161,20 @@ def test_reports_that_are_none(folder, link):
 def test_the_command(folder, link, capsys):
     file = link()
     assert run(["package", "--seal", str(file)]) == 0
-    assert json.loads(capsys.readouterr().out)["xclbin"]["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
+    assert (
+        json.loads(capsys.readouterr().out)["xclbin"]["sha256"]
+        == hashlib.sha256(file.read_bytes()).hexdigest()
+    )
     assert run(["inspect", str(file), "--json"]) == 0
     about = json.loads(capsys.readouterr().out)
-    assert about["uuid"] == UUID and about["compute_units"] == {"symlight:symlight_1": "ap_ctrl_hs at 0x1800000"}
-    assert about["linked"] == "2023-11-14 22:13:20 UTC" and "HBM[3]" in about["memories"] and "HBM[4]" not in about["memories"]
+    assert about["uuid"] == UUID and about["compute_units"] == {
+        "symlight:symlight_1": "ap_ctrl_hs at 0x1800000"
+    }
+    assert (
+        about["linked"] == "2023-11-14 22:13:20 UTC"
+        and "HBM[3]" in about["memories"]
+        and "HBM[4]" not in about["memories"]
+    )
     assert run(["inspect", str(file)]) == 0 and "CLOCK_FREQ_TOPOLOGY" in capsys.readouterr().out
     for words, sentence in (
         (["package", "--seal", str(file.with_name("none.xclbin"))], "cannot be read"),

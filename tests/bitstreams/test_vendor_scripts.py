@@ -1,4 +1,4 @@
-"""The scripts of a package, run against stand-ins of the vendor's tools: what they ask for, and how they stop without."""
+"""The scripts of a package against stand-ins of the vendor's tools: what they ask for, how they stop."""
 
 import json
 import os
@@ -13,6 +13,7 @@ from symlight.bitstreams.axlf import encode
 from symlight.bitstreams.package import write_package
 from symlight.bitstreams.seal import seal
 from symlight.model.config import preset
+from symlight.model.errors import UserError
 
 PART = "xcu50-fsvh2104-2-e"
 PORTS = [f"m_axi_hbm0{k}" for k in range(4)]
@@ -21,7 +22,7 @@ PORTS = [f"m_axi_hbm0{k}" for k in range(4)]
 @pytest.fixture
 def folder(package_folder, tmp_path):
     """A package that may be changed."""
-    return shutil.copytree(package_folder, tmp_path / "a package")      # a path with a blank must do
+    return shutil.copytree(package_folder, tmp_path / "a package")  # a path with a blank must do
 
 
 def only(calls: list[list[str]], name: str) -> list[str]:
@@ -33,10 +34,15 @@ def test_packaging_the_kernel(folder):
     calls = run_tcl(folder / "package_kernel.tcl")
     assert only(calls, "create_project")[-2:] == ["-part", PART]
     sources = [call[-1] for call in calls if call[0] == "add_files"]
-    assert sources == [str(folder / name) for name in ("symlight.v", "symlight_channel.v", "symlight_identity.v")]
+    assert sources == [
+        str(folder / name) for name in ("symlight.v", "symlight_channel.v", "symlight_identity.v")
+    ]
     assert ["set_property", "top", "symlight", "sources_1"] in calls
     project = only(calls, "ipx::package_project")
-    assert project[project.index("-vendor") + 1] == "symlight" and project[project.index("-library") + 1] == "kernel"
+    assert (
+        project[project.index("-vendor") + 1] == "symlight"
+        and project[project.index("-library") + 1] == "kernel"
+    )
     assert 'vlnv="symlight:kernel:symlight:1.0"' in (folder / "kernel.xml").read_text()
     assert ["set_property", "version", "1.0", "core"] in calls
     removed = [call[1] for call in calls if call[0] == "ipx::remove_user_parameter"]
@@ -45,15 +51,24 @@ def test_packaging_the_kernel(folder):
     assert clocked == dict.fromkeys(["s_axi_control", *PORTS], "ap_clk")
     values = {call[3]: call[2] for call in calls if call[:2] == ["set_property", "value"]}
     assert values == {
-        f"bus:{port}/{name}": value for port in PORTS
+        f"bus:{port}/{name}": value
+        for port in PORTS
         for name, value in (("SUPPORTS_NARROW_BURST", "0"), ("HAS_BURST", "0"), ("MAX_BURST_LENGTH", "16"))
     }
     assert ["set_property", "sdx_kernel", "true", "core"] in calls
     order = [call[0] for call in calls]
     assert order.index("ipx::check_integrity") < order.index("ipx::save_core") < order.index("package_xo")
     assert only(calls, "package_xo") == [
-        "package_xo", "-force", "-xo_path", str(folder / "symlight.xo"), "-kernel_name", "symlight", "-ip_directory",
-        str(folder / "work" / "ip"), "-kernel_xml", str(folder / "kernel.xml"),
+        "package_xo",
+        "-force",
+        "-xo_path",
+        str(folder / "symlight.xo"),
+        "-kernel_name",
+        "symlight",
+        "-ip_directory",
+        str(folder / "work" / "ip"),
+        "-kernel_xml",
+        str(folder / "kernel.xml"),
     ]
 
 
@@ -66,7 +81,8 @@ def test_out_of_context(folder):
     assert steps == ["synth_design", "opt_design", "place_design", "phys_opt_design", "route_design"]
     assert only(calls, "report_timing_summary")[-1] == str(folder / "out_of_context" / "timing.rpt")
     assert run_tcl(folder / "out_of_context.xdc") == [
-        ["get_ports", "ap_clk"], ["create_clock", "-name", "ap_clk", "-period", "5.714", "port:ap_clk"],
+        ["get_ports", "ap_clk"],
+        ["create_clock", "-name", "ap_clk", "-period", "5.714", "port:ap_clk"],
     ]
 
 
@@ -90,10 +106,15 @@ def test_a_broken_script_is_seen(folder):
 
 # ---- build.sh ----
 
+
 def build(folder, tools, *arguments) -> subprocess.CompletedProcess:
     """Run build.sh with nothing on the path but the system's own programs and `tools`."""
     return subprocess.run(
-        [folder / "build.sh", *arguments], env={"PATH": f"{tools}:/usr/bin:/bin"}, capture_output=True, text=True, timeout=60
+        [folder / "build.sh", *arguments],
+        env={"PATH": f"{tools}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
 
 
@@ -116,7 +137,8 @@ def test_without_the_tools_it_stops_in_one_sentence(folder, tmp_path, target):
     result = build(folder, tmp_path / "nothing", *target)
     assert result.returncode == 1 and result.stdout == ""
     assert result.stderr == (
-        "build.sh: vivado is not on the path; source settings64.sh of Vitis and setup.sh of XRT, and run this again\n"
+        "build.sh: vivado is not on the path; source settings64.sh of Vitis and setup.sh of XRT, "
+        "and run this again\n"
     )
     assert sorted(os.listdir(folder)) == before
 
@@ -124,12 +146,18 @@ def test_without_the_tools_it_stops_in_one_sentence(folder, tmp_path, target):
 def test_without_the_linker_nothing_is_begun(folder, tools):
     (tools / "v++").unlink()
     result = build(folder, tools)
-    assert result.returncode == 1 and result.stderr.startswith("build.sh: v++ is not on the path") and not log_of(tools)
+    assert (
+        result.returncode == 1
+        and result.stderr.startswith("build.sh: v++ is not on the path")
+        and not log_of(tools)
+    )
 
 
 def test_an_unknown_target(folder, tools):
     result = build(folder, tools, "everything")
-    assert result.returncode == 1 and result.stderr.startswith("build.sh: everything is unknown; known: object")
+    assert result.returncode == 1 and result.stderr.startswith(
+        "build.sh: everything is unknown; known: object"
+    )
 
 
 def test_the_whole_build(folder, tools):
@@ -139,7 +167,10 @@ def test_the_whole_build(folder, tools):
     vivado, link, name = log_of(tools)
     assert vivado[-2:] == ["-source", "package_kernel.tcl"]
     assert link[1:4] == ["--link", "--target", "hw"] and link[-1] == "symlight.xo" and "link.cfg" in link
-    assert link[link.index("--vivado.prop") + 1] == f"run.impl_1.STEPS.ROUTE_DESIGN.TCL.POST={folder}/reports.tcl"
+    assert (
+        link[link.index("--vivado.prop") + 1]
+        == f"run.impl_1.STEPS.ROUTE_DESIGN.TCL.POST={folder}/reports.tcl"
+    )
     build_id = json.loads((folder / "manifest.json").read_text())["build_id"]
     assert name[name.index("--key-value") + 1] == f"USER:build_id:{build_id}"
     assert name[name.index("--input") + 1] == link[link.index("--output") + 1]
@@ -148,10 +179,17 @@ def test_the_whole_build(folder, tools):
 
 def test_other_targets(folder, tools):
     assert build(folder, tools, "object").returncode == 0 and len(log_of(tools)) == 1
-    assert build(folder, tools, "out_of_context").returncode == 0 and log_of(tools)[-1][-1] == "out_of_context.tcl"
+    assert (
+        build(folder, tools, "out_of_context").returncode == 0
+        and log_of(tools)[-1][-1] == "out_of_context.tcl"
+    )
     assert build(folder, tools, "emulation").returncode == 0
     _, link, name = log_of(tools)[-3:]
-    assert link[1:4] == ["--link", "--target", "hw_emu"] and "--vivado.prop" not in link and name[-1] == "symlight.hw_emu.xclbin"
+    assert (
+        link[1:4] == ["--link", "--target", "hw_emu"]
+        and "--vivado.prop" not in link
+        and name[-1] == "symlight.hw_emu.xclbin"
+    )
     assert not (folder / "symlight.xclbin").exists()
 
 
@@ -160,19 +198,24 @@ def test_a_tool_that_fails_ends_the_build(folder, tools):
     assert build(folder, tools).returncode == 3 and not (folder / "symlight.xclbin").exists()
     install(tools, "vivado", "")
     result = build(folder, tools)
-    assert result.returncode == 1 and "Vivado wrote no symlight.xo; package_kernel.log says why" in result.stderr
+    assert (
+        result.returncode == 1 and "Vivado wrote no symlight.xo; package_kernel.log says why" in result.stderr
+    )
 
 
 def test_from_package_to_sealed_manifest(folder, tools):
-    """With a linker that writes what the package describes, the build can be sealed; with one of another package it cannot."""
-    from symlight.model.errors import UserError
-
+    """What a linker makes of this package can be sealed; what it makes of another cannot."""
     manifest = json.loads((folder / "manifest.json").read_text())
-    (tools / "image").write_bytes(encode(linked(manifest)))
-    install(tools, "xclbinutil", f"pathlib.Path(args[args.index('--output') + 1]).write_bytes(open({str(tools / 'image')!r}, 'rb').read())")
+    image = tools / "image"
+    image.write_bytes(encode(linked(manifest)))
+    install(
+        tools,
+        "xclbinutil",
+        f"import shutil; shutil.copy({str(image)!r}, args[args.index('--output') + 1])",
+    )
     assert build(folder, tools).returncode == 0
     assert seal(folder / "symlight.xclbin")["result"]["xclbin"]["file"] == "symlight.xclbin"
-    (tools / "image").write_bytes(encode(linked(manifest | {"build_id": "9" * 32})))
+    image.write_bytes(encode(linked(manifest | {"build_id": "9" * 32})))
     assert build(folder, tools).returncode == 0
     with pytest.raises(UserError, match="holds build 9999"):
         seal(folder / "symlight.xclbin")

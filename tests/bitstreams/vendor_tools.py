@@ -1,4 +1,4 @@
-"""Stand-ins for the vendor's tools: a Tcl interpreter that records Vivado's commands, and programs that record their arguments."""
+"""Stand-ins for the vendor's tools: a Tcl interpreter and programs that record what they are asked for."""
 
 import shlex
 import sys
@@ -8,12 +8,39 @@ import pytest
 
 # Commands of Vivado that the scripts may use; anything else is a typing error.
 VIVADO = {
-    "create_project", "add_files", "set_property", "get_property", "current_fileset", "update_compile_order", "close_project",
-    "package_xo", "ipx::package_project", "ipx::unload_core", "ipx::edit_ip_in_project", "ipx::current_core",
-    "ipx::get_user_parameters", "ipx::remove_user_parameter", "ipx::associate_bus_interfaces", "ipx::get_bus_interfaces",
-    "ipx::add_bus_parameter", "ipx::create_xgui_files", "ipx::update_checksums", "ipx::check_integrity", "ipx::save_core",
-    "read_verilog", "read_xdc", "synth_design", "opt_design", "place_design", "phys_opt_design", "route_design",
-    "report_timing_summary", "report_utilization", "write_checkpoint", "create_clock", "get_ports",
+    "create_project",
+    "add_files",
+    "set_property",
+    "get_property",
+    "current_fileset",
+    "update_compile_order",
+    "close_project",
+    "package_xo",
+    "ipx::package_project",
+    "ipx::unload_core",
+    "ipx::edit_ip_in_project",
+    "ipx::current_core",
+    "ipx::get_user_parameters",
+    "ipx::remove_user_parameter",
+    "ipx::associate_bus_interfaces",
+    "ipx::get_bus_interfaces",
+    "ipx::add_bus_parameter",
+    "ipx::create_xgui_files",
+    "ipx::update_checksums",
+    "ipx::check_integrity",
+    "ipx::save_core",
+    "read_verilog",
+    "read_xdc",
+    "synth_design",
+    "opt_design",
+    "place_design",
+    "phys_opt_design",
+    "route_design",
+    "report_timing_summary",
+    "report_utilization",
+    "write_checkpoint",
+    "create_clock",
+    "get_ports",
 }
 _RECORDER = """
 set calls {}
@@ -39,7 +66,8 @@ def run_tcl(script: Path) -> list[list[str]]:
     interpreter.eval(_RECORDER)
     interpreter.evalfile(str(script))
     calls = [
-        [str(word) for word in interpreter.splitlist(call)] for call in interpreter.splitlist(interpreter.getvar("calls"))
+        [str(word) for word in interpreter.splitlist(call)]
+        for call in interpreter.splitlist(interpreter.getvar("calls"))
     ]
     unknown = {call[0] for call in calls} - VIVADO
     assert not unknown, f"{script.name} calls {unknown}"

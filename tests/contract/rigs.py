@@ -113,7 +113,7 @@ sim4 = cache(lambda: obtain("sim4"))
 
 
 def linked(kernel: KernelInfo) -> Path:
-    """What stands for a kernel's bitstream on the simulated card: an xclbin in a copy of its folder, with the sealed manifest."""
+    """A bitstream for the simulated card: an xclbin in a copy of the kernel's folder, the manifest sealed."""
     source = read_kernel(kernel.manifest)
     folder = CACHE / "linked" / source.build_id
     folder.mkdir(parents=True, exist_ok=True)

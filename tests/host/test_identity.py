@@ -1,4 +1,4 @@
-"""Bitstream, manifest, kernel and model: every combination that does not belong together is refused, before a weight moves."""
+"""Bitstream, manifest, kernel and model: what does not belong together is refused before a weight moves."""
 
 import json
 
@@ -75,7 +75,9 @@ def test_a_kernel_of_another_build(on_card, fake_pyxrt, change):
 
 
 def test_a_model_that_the_kernel_cannot_hold(on_card, fake_pyxrt, change, xclbin):
-    change(lambda manifest: manifest["engine"].update(width_words=2, query_words=2))  # tiny has 64 elements: 2 words
+    change(
+        lambda manifest: manifest["engine"].update(width_words=2, query_words=2)
+    )  # tiny has 64 elements: 2 words
     assert on_card("--prompt-ids", "1", "--max-new-tokens", 1, "--json").json["tokens"]
     change(lambda manifest: manifest["engine"].update(state_words=2))
     before = len(fake_pyxrt.commands)

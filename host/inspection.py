@@ -65,7 +65,9 @@ def describe_xclbin(file: Path) -> dict:
             unit["name"]: f"{unit['control']} at {unit['base']:#x}" for unit in contents.compute_units(image)
         },
         "memories": {
-            tag: f"{bank['bytes']:,} bytes at {bank['base']:#x}" for tag, bank in memories.items() if bank["used"]
+            tag: f"{bank['bytes']:,} bytes at {bank['base']:#x}"
+            for tag, bank in memories.items()
+            if bank["used"]
         },
         "sections": {
             f"{i} {section.title}": f"{len(section.data):,} bytes" for i, section in enumerate(image.sections)

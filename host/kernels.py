@@ -39,7 +39,7 @@ class XclbinIdentity:
 class KernelInfo:
     """What a manifest says about a kernel.
 
-    `xclbin` is None until the manifest is sealed; `hbm_map` (hw.hbm_map) is None unless it was packaged for a model.
+    `xclbin` is None until the manifest is sealed; `hbm_map` (hw.hbm_map) unless it was packaged for a model.
     """
 
     manifest: Path

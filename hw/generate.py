@@ -69,8 +69,8 @@ class _Shell(Elaboratable):
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Python's collector stays off: a netlist is millions of objects that all live to its end, and looking through them again
-    and again takes half of the time."""
+    """Python's collector stays off: a netlist is millions of objects that all live to its end, and looking
+    through them again and again takes half of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -82,7 +82,8 @@ def _no_collection() -> Iterator[None]:
 
 def _verilog(elaboratable, name: str, ports: dict | None = None) -> str:
     with _no_collection():
-        return _clean(verilog.convert(elaboratable, name=name, ports=ports, emit_src=False, strip_internal_attrs=True))
+        text = verilog.convert(elaboratable, name=name, ports=ports, emit_src=False, strip_internal_attrs=True)
+    return _clean(text)
 
 
 def _clean(text: str) -> str:

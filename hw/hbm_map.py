@@ -1,4 +1,4 @@
-"""What lies where in the channels' buffers, as a table (`symlight verilog` and `symlight package` write it)."""
+"""What lies where in the channels' buffers, as a table, for `symlight verilog` and `symlight package`."""
 
 from collections.abc import Iterator
 from dataclasses import asdict

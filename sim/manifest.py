@@ -4,7 +4,7 @@
      "files": {"symlight.v": {"sha256": "...", "bytes": 123}, ...}}
 
 `build_id` is the number that the kernel writes into every mailbox; `engine` is `hw.config.Engine.to_json`.
-The simulated card takes such a folder (or a file in it, be it manifest.json or an .xclbin) where a card takes an .xclbin.
+The simulated card takes such a folder (or a file in it: manifest.json, an .xclbin) where a card takes an .xclbin.
 """
 
 import hashlib

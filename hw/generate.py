@@ -93,12 +93,7 @@ def _clean(text: str) -> str:
 
 def channel_verilog(engine: Engine) -> str:
     """Module `symlight_channel` and what it instantiates."""
-    text = _verilog(Channel(engine), CHANNEL_MODULE)
-    # Verilator compiles the channel once and calls it, instead of inlining it into every instance.
-    return re.sub(
-        rf"^module {CHANNEL_MODULE}\(.*?\);\n", lambda found: found[0] + "  /* verilator no_inline_module */\n",
-        text, count=1, flags=re.S | re.M,
-    )
+    return _verilog(Channel(engine), CHANNEL_MODULE)
 
 
 def kernel_verilog(engine: Engine) -> str:

@@ -56,9 +56,9 @@ class AxiSlave {
     Counters counters;
     std::vector<Memory> memories;
     std::vector<Fault> faults;
+    std::string error;      // the first rule that the design broke, or ""
 
-    AxiSlave(int channel, unsigned beat_bytes, const AxiPorts& ports, std::string& error)
-        : channel_(channel), beat_(beat_bytes), port_(ports), error_(error) {}
+    AxiSlave(int channel, unsigned beat_bytes, const AxiPorts& ports) : channel_(channel), beat_(beat_bytes), port_(ports) {}
 
     void reset(const hbm::Parameters& parameters, int clock_mhz, uint64_t seed) {
         p_ = parameters;
@@ -78,6 +78,7 @@ class AxiSlave {
         held_ar_ = held_aw_ = held_w_ = read_taken_ = response_taken_ = false;
         noisy_ = p_.ar_stall || p_.r_stall || p_.aw_stall || p_.w_stall || p_.b_stall;
         counters = {};
+        error.clear();
         *port_.arready = *port_.rvalid = *port_.awready = *port_.wready = *port_.bvalid = 0;
         if (p_.junk) scramble();
         quiet_ = false;
@@ -158,7 +159,7 @@ class AxiSlave {
     size_t slot(uint64_t index) const { return index & (beats_.size() - 1); }
 
     void fail(const char* what) {
-        if (error_.empty()) error_ = "AXI port hbm" + std::to_string(channel_) + ": " + what;
+        if (error.empty()) error = "AXI port hbm" + std::to_string(channel_) + ": " + what;
     }
 
     void check_hold(bool& held, bool valid, bool ready, uint64_t address, uint8_t extra, Held& kept, const char* name) {
@@ -299,7 +300,6 @@ class AxiSlave {
     const int channel_;
     const unsigned beat_;
     const AxiPorts port_;
-    std::string& error_;
     hbm::Parameters p_;
     hbm::Random random_;
     hbm::PseudoChannel dram_;

@@ -10,6 +10,7 @@ calls, options and seed give the same cycles, whatever the speed of the machine.
 """
 
 import bisect
+import os
 import threading
 import time
 from collections import deque
@@ -57,8 +58,11 @@ class SimOptions:
         Probability that a port is not ready (or holds back its answer) in a cycle.
     hbm_settings : dict
         Further parameters of hbm.h by name.
-    assertions, threads : bool, int
-        Of the build: the kernel's assertions, simulation threads.
+    assertions : bool
+        Of the build: with the kernel's assertions.
+    threads : int or None
+        That simulate the card; None: two for a kernel of 16 channels or more, where there are two processors. The cycles
+        are the same with any number.
     optimise : str
         Of the compiler (build.build_model).
     trace : Path or None
@@ -78,7 +82,7 @@ class SimOptions:
     back_pressure: float = 0.0
     hbm_settings: dict[str, int] = field(default_factory=dict)
     assertions: bool = True
-    threads: int = 1
+    threads: int | None = None
     optimise: str = "-O3"
     trace: Path | None = None
     cache: Path | None = None
@@ -101,6 +105,11 @@ class SimOptions:
             "junk": int(self.assertions),   # noise on idle payloads belongs to checking, and costs a little speed
             **self.hbm_settings,
         }
+
+
+def _threads(channels: int) -> int:
+    """Simulation threads that pay: smaller kernels spend a cycle's time on meeting."""
+    return min(2, len(os.sched_getaffinity(0))) if channels >= 16 else 1
 
 
 class Allocation:
@@ -151,13 +160,13 @@ class SimCard:
             o = self.options
             library = build_model(
                 kernel.sources, kernel.engine, o.cache, trace=o.trace is not None, assertions=o.assertions,
-                threads=o.threads, optimise=o.optimise, progress=o.progress,
+                optimise=o.optimise, progress=o.progress,
             )
             if self.model is not None:
                 self.model.close()
             self.model = Model(
                 library, channels=kernel.engine.channels, clock_mhz=o.clock_mhz or kernel.engine.clock_mhz, seed=o.seed,
-                settings=o.settings(),
+                threads=o.threads or _threads(kernel.engine.channels), settings=o.settings(),
             )
             if o.trace is not None:
                 self.model.trace(o.trace)

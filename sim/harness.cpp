@@ -1,4 +1,4 @@
-// The simulated card behind harness.h. ports.h is generated for each kernel: CHANNELS, BEAT_BYTES, bind_ports().
+// The simulated card behind harness.h. ports.h is generated for each kernel (parts.py).
 #include "harness.h"
 
 #include <atomic>
@@ -6,13 +6,7 @@
 #include <memory>
 #include <mutex>
 
-#include "Vsymlight.h"
-#include "axi_slave.h"
-#include "ports.h"
-#include "verilated.h"
-#if VM_TRACE
-#include "verilated_vcd_c.h"
-#endif
+#include "design.h"
 
 namespace {
 
@@ -22,8 +16,7 @@ constexpr int STOP_INTERVAL = 1024;         // cycles between looks at the stop 
 
 struct Card {
     std::unique_ptr<VerilatedContext> context{new VerilatedContext};
-    std::unique_ptr<Vsymlight> top;
-    std::vector<AxiSlave> ports;
+    std::unique_ptr<Design> design;
     hbm::Parameters parameters;
     int clock_mhz = 0;
     uint64_t seed = 0;
@@ -34,11 +27,23 @@ struct Card {
     std::unique_ptr<VerilatedVcdC> trace;
 #endif
 
-    // `interrupt` is a reserved word to Verilator, which renames the port.
-    bool interrupt() const { return top->__SYM__interrupt; }
+    Vsymlight& top() { return design->top(); }
 
-    void eval(int half) {
-        top->eval();
+    // `interrupt` is a reserved word to Verilator, which renames the port.
+    bool interrupt() { return top().__SYM__interrupt; }
+
+    template <typename Look>
+    void step(Look settled, bool memories = true) {
+        design->cycle(cycle * hbm::TICK_MHZ, memories, [&] {
+            settled();
+            dump(0);
+        });
+        dump(1);
+        cycle++;
+        if (error.empty()) error = design->error();
+    }
+
+    void dump(int half) {
 #if VM_TRACE
         if (trace) trace->dump(static_cast<uint64_t>(cycle) * 2 + half);
 #else
@@ -46,34 +51,16 @@ struct Card {
 #endif
     }
 
-    // One clock cycle: drive, settle, look at the handshakes, rising edge. `settled` sees what the edge will see.
-    template <typename Look>
-    void step(Look settled) {
-        const int64_t now = cycle * hbm::TICK_MHZ;
-        for (AxiSlave& port : ports) port.drive(now);
-        top->ap_clk = 0;
-        eval(0);
-        for (AxiSlave& port : ports) port.sample(now);
-        settled();
-        top->ap_clk = 1;
-        eval(1);
-        cycle++;
-    }
-
     void reset() {
-        for (AxiSlave& port : ports) port.reset(parameters, clock_mhz, seed);
-        top->s_axi_control_awvalid = top->s_axi_control_wvalid = top->s_axi_control_arvalid = 0;
-        top->s_axi_control_bready = top->s_axi_control_rready = 1;
-        top->s_axi_control_wstrb = 0xF;
-        top->ap_rst_n = 0;
+        for (AxiSlave& port : design->ports) port.reset(parameters, clock_mhz, seed);
+        top().s_axi_control_awvalid = top().s_axi_control_wvalid = top().s_axi_control_arvalid = 0;
+        top().s_axi_control_bready = top().s_axi_control_rready = 1;
+        top().s_axi_control_wstrb = 0xF;
         // What the ports of a kernel in reset say means nothing: the clock runs without the memories. The kernel pipelines its
         // reset, so it stays in reset for some cycles more.
-        for (int i = 0; i < 2 * RESET_CYCLES; i++, cycle++) {
-            top->ap_rst_n = i >= RESET_CYCLES;
-            top->ap_clk = 0;
-            eval(0);
-            top->ap_clk = 1;
-            eval(1);
+        for (int i = 0; i < 2 * RESET_CYCLES; i++) {
+            top().ap_rst_n = i >= RESET_CYCLES;
+            step([] {}, false);
         }
         error.clear();
     }
@@ -110,7 +97,7 @@ void vl_fatal(const char* file, int line, const char*, const char* message) VL_M
 
 extern "C" {
 
-void* sl_create(int clock_mhz, uint64_t seed, const char* settings) {
+void* sl_create(int clock_mhz, uint64_t seed, int threads, const char* settings) {
     auto card = std::make_unique<Card>();
     if (!card->parameters.set(settings)) return nullptr;
     card->clock_mhz = clock_mhz;
@@ -124,18 +111,14 @@ void* sl_create(int clock_mhz, uint64_t seed, const char* settings) {
 #endif
     card->context->randSeed(static_cast<int>(seed % 0x7FFFFFFF) + 1);
     card->context->randReset(2);    // memories and registers without a reset hold anything
-    card->top = std::make_unique<Vsymlight>(card->context.get(), "symlight");
-    AxiPorts ports[CHANNELS] = {};
-    bind_ports(*card->top, ports);
-    card->ports.reserve(CHANNELS);
-    for (int k = 0; k < CHANNELS; k++) card->ports.emplace_back(k, BEAT_BYTES, ports[k], card->error);
+    card->design = std::make_unique<Design>(card->context.get(), threads);
     card->reset();
     return card.release();
 }
 
 void sl_destroy(void* handle) {
     Card& card = at(handle);
-    card.top->final();
+    card.design->final();
 #if VM_TRACE
     if (card.trace) card.trace->close();
 #endif
@@ -150,7 +133,7 @@ int sl_trace(void* handle, const char* path) {
 #if VM_TRACE
     Card& card = at(handle);
     card.trace = std::make_unique<VerilatedVcdC>();
-    card.top->trace(card.trace.get(), 99);
+    card.design->trace(card.trace.get());
     card.trace->open(path);
     return 0;
 #else
@@ -162,28 +145,28 @@ int sl_trace(void* handle, const char* path) {
 void sl_reset(void* handle) { at(handle).reset(); }
 
 void sl_attach(void* handle, int channel, uint64_t base, uint64_t size, uint8_t* data) {
-    at(handle).ports[channel].memories.push_back({base, size, data});
+    at(handle).design->ports[channel].memories.push_back({base, size, data});
 }
 
 void sl_detach(void* handle, int channel, uint64_t base) {
-    auto& memories = at(handle).ports[channel].memories;
+    auto& memories = at(handle).design->ports[channel].memories;
     memories.erase(
         std::remove_if(memories.begin(), memories.end(), [=](const Memory& m) { return m.base == base; }),
         memories.end());
 }
 
 void sl_inject(void* handle, int channel, uint64_t base, uint64_t size, int response, int kinds) {
-    at(handle).ports[channel].faults.push_back(
+    at(handle).design->ports[channel].faults.push_back(
         {base, base + size, static_cast<uint8_t>(response), (kinds & 1) != 0, (kinds & 2) != 0});
 }
 
 void sl_clear_faults(void* handle) {
-    for (AxiSlave& port : at(handle).ports) port.faults.clear();
+    for (AxiSlave& port : at(handle).design->ports) port.faults.clear();
 }
 
 int64_t sl_read(void* handle, uint32_t address) {
     Card& card = at(handle);
-    Vsymlight& top = *card.top;
+    Vsymlight& top = card.top();
     top.s_axi_control_araddr = address;
     top.s_axi_control_arvalid = 1;
     for (int i = 0; i < REGISTER_TIMEOUT && card.error.empty(); i++) {
@@ -203,7 +186,7 @@ int64_t sl_read(void* handle, uint32_t address) {
 
 int sl_write(void* handle, uint32_t address, uint32_t value) {
     Card& card = at(handle);
-    Vsymlight& top = *card.top;
+    Vsymlight& top = card.top();
     top.s_axi_control_awaddr = address;
     top.s_axi_control_wdata = value;
     top.s_axi_control_awvalid = top.s_axi_control_wvalid = 1;
@@ -240,7 +223,7 @@ void sl_stop(void* handle) { static_cast<Card*>(handle)->stop = true; }
 int64_t sl_cycles(void* handle) { return at(handle).cycle; }
 
 int64_t sl_counter(void* handle, int channel, const char* name) {
-    const Counters& counters = at(handle).ports[channel].counters;
+    const Counters& counters = at(handle).design->ports[channel].counters;
     const std::string wanted = name;
 #define X(field) \
     if (wanted == #field) return static_cast<int64_t>(counters.field);

@@ -13,8 +13,9 @@ extern "C" {
 // Result of sl_run, and of register accesses that fail.
 enum { SL_LIMIT = 0, SL_INTERRUPT = 1, SL_STOPPED = 2, SL_ERROR = -1 };
 
-// `settings` is "name=value,..." of hbm.h's parameters. NULL when a name is unknown.
-void* sl_create(int clock_mhz, uint64_t seed, const char* settings);
+// `threads` simulate a cycle, the caller's included. `settings` is "name=value,..." of hbm.h's parameters. NULL when a name
+// is unknown.
+void* sl_create(int clock_mhz, uint64_t seed, int threads, const char* settings);
 void sl_destroy(void* handle);
 
 // Writes a VCD file from now on; 0 when the model was built with trace, else -1.

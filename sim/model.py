@@ -25,7 +25,7 @@ class Stop(IntEnum):
 _HANDLE, _TEXT = ctypes.c_void_p, ctypes.c_char_p
 _INT, _LONG, _U32, _U64 = ctypes.c_int, ctypes.c_int64, ctypes.c_uint32, ctypes.c_uint64
 _FUNCTIONS = {      # result, then arguments; see harness.h
-    "sl_create": (_HANDLE, _INT, _U64, _TEXT),
+    "sl_create": (_HANDLE, _INT, _U64, _INT, _TEXT),
     "sl_destroy": (None, _HANDLE),
     "sl_trace": (_INT, _HANDLE, _TEXT),
     "sl_reset": (None, _HANDLE),
@@ -56,19 +56,22 @@ class Model:
         Kernel clock; memory timing is in nanoseconds.
     seed : int
         Refresh phases and random back-pressure; the same seed gives the same cycles.
+    threads : int
+        That simulate a cycle together; the cycles are the same with any number.
     settings : mapping of str to int
         Parameters of the memory model by name (hbm.h).
     """
 
     def __init__(
-        self, library: Path, *, channels: int, clock_mhz: int, seed: int = 1, settings: Mapping[str, int] | None = None
+        self, library: Path, *, channels: int, clock_mhz: int, seed: int = 1, threads: int = 1,
+        settings: Mapping[str, int] | None = None,
     ):
         self._library = ctypes.CDLL(str(library))
         for name, (result, *arguments) in _FUNCTIONS.items():
             function = getattr(self._library, name)
             function.restype, function.argtypes = result, arguments
         text = ",".join(f"{name}={value:d}" for name, value in (settings or {}).items())
-        self._handle = self._library.sl_create(clock_mhz, seed, text.encode())
+        self._handle = self._library.sl_create(clock_mhz, seed, threads, text.encode())
         if not self._handle:
             raise UserError(f"memory model: a name in {text!r} is unknown; hbm.h lists them")
         self.channels = channels

@@ -36,9 +36,8 @@ extern "C" int64_t traffic_run(const char* settings, int clock_mhz, int beat_byt
                                const uint64_t* addresses, const uint8_t* beats, int64_t* issued, int64_t* done) {
     hbm::Parameters parameters;
     if (!parameters.set(settings)) return -1;
-    std::string error;
     Variables v;
-    AxiSlave slave(0, beat_bytes, v.ports(), error);
+    AxiSlave slave(0, beat_bytes, v.ports());
     while (1 << v.arsize < beat_bytes) v.arsize++;
     slave.reset(parameters, clock_mhz, seed);
     int64_t next = 0, finished = 0, cycle = 0;
@@ -53,7 +52,7 @@ extern "C" int64_t traffic_run(const char* settings, int clock_mhz, int beat_byt
         if (v.arvalid && v.arready) issued[next++] = cycle;
         if (v.rvalid && v.rlast) done[finished++] = cycle;
         slave.sample(now);
-        if (!error.empty()) return -2;
+        if (!slave.error.empty()) return -2;
         if (cycle > count * 100000) return -3;
     }
     return cycle;

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.timeout(60)
 def test_second_build_is_the_first(standin, library, monkeypatch):
     def never(*_):
         raise AssertionError("built again")
-    monkeypatch.setattr(build._Tools, "verilate", never)
+    monkeypatch.setattr(build.Tools, "verilate", never)
     assert build.build_model(standin.sources, standin.engine, library.parents[1]) == library
     with pytest.raises(AssertionError, match="built again"):
         build.build_model(standin.sources, standin.engine, library.parents[1], assertions=False)
@@ -76,7 +76,7 @@ def test_two_processes_build_once(tmp_path):
 def test_missing_tools_are_named(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(UserError, match=r"g\+\+ and make not found; install them"):
-        build._Tools()
+        build.Tools()
 
 
 def test_bad_verilog_says_what_is_wrong(tmp_path, standin):
@@ -105,7 +105,7 @@ def test_progress_tells_stages(tmp_path, standin, monkeypatch):
         if "--cc" in command:
             (folder / "objects").mkdir()
         return "\n".join(lines)
-    monkeypatch.setattr(build._Tools, "run", run)
+    monkeypatch.setattr(build.Tools, "run", run)
     told = []
     build.build_model(standin.sources, standin.engine, tmp_path, progress=lambda *event: told.append(event))
     assert told == [("verilate", 0, 0), ("verilate", 1, 1), ("compile", 1, 2), ("compile", 2, 2)]

@@ -64,13 +64,13 @@ def kernel_text():
         bus, idle = _declare(f"m_axi_hbm{k:02d}_")
         body += bus + idle
         lines += [f"m_axi_hbm{k:02d}_{n}" for n in AXI_PORTS]
-    inner = ["module kernel(clk, rst, done);", "  input clk;", "  input rst;", "  output done;", "  reg [69:0] n;"]
+    inner = ["module kernel(clk, rst, done);", "  input clk;", "  input rst;", "  output reg done;", "  reg [69:0] n;"]
     inner.append("  always @(posedge clk) n <= rst ? 0 : n + 1;")
     places = []
     for k in range(CHANNELS):
         inner += [f"  wire [69:0] y{k};", f"  place channel{k:02d}(clk, rst, 5'd{k}, n, y{k});"]
         places.append(f"y{k}")
-    inner += [f"  assign done = ({' + '.join(places)}) == 70'd3006;", "endmodule", ""]
+    inner += [f"  always @(posedge clk) done <= ({' + '.join(places)}) == 70'd3006;", "endmodule", ""]
     wires = ", ".join(f".bus__{n}({'0' if n in INPUTS else ''})" for n in AXI_PORTS)
     return "\n".join([
         f"module symlight({', '.join(lines)});", *body, "  kernel kernel(ap_clk, !ap_rst_n, interrupt);", "endmodule", "",

@@ -132,4 +132,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
     handle, temporary = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(handle, "wb") as file:
         file.write(content.encode() if isinstance(content, str) else content)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.fchmod(file.fileno(), 0o666 & ~mask)     # a temporary file is its owner's alone
     os.replace(temporary, path)

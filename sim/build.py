@@ -1,7 +1,8 @@
-"""Builds the shared library of a simulated kernel: Verilator, then the C++ compiler; kept in a cache by content.
+"""Builds the shared library of a simulated kernel: Verilator, then the C++ compiler; kept in a cache by
+content.
 
-The key is a hash of everything that goes in: Verilog, harness, options, tool versions. A library appears under its key in
-one rename, so an interrupted build leaves nothing that a later one could take for finished.
+The key is a hash of everything that goes in: Verilog, harness, options, tool versions. A library appears
+under its key in one rename, so an interrupted build leaves nothing that a later one could take for finished.
 """
 
 import fcntl
@@ -24,13 +25,16 @@ HERE = Path(__file__).parent
 HARNESS = ("harness.cpp", "harness.h", "design.h", "gang.h", "axi_slave.h", "hbm.h")
 LIBRARY = "libsymlight.so"
 VERILATOR_FLAGS = (
-    "-Mdir", "objects", "-O3", "--x-assign", "fast", "--x-initial", "unique", "-Wno-fatal", "-Wno-lint", "-Wno-style",
+    "-Mdir", "objects", "-O3", "--x-assign", "fast", "--x-initial", "unique", "-Wno-fatal", "-Wno-lint",
+    "-Wno-style",
 )
-# Slow files hold what runs once (initial values); they are half of the text, and optimising them would take longer than all the rest.
+# Slow files hold what runs once (initial values); they are half of the text, and optimising them would take
+# longer than all the rest.
 OPTIMISE = {"OPT_SLOW": "-O0", "OPT_GLOBAL": "-O1"}
 PART = "channel"        # where the kernel finds the channel's objects
 CXX_FLAGS = (
-    "-std=c++20", "-pthread", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique",      # several kernels in one process share no symbol
+    # several kernels in one process share no symbol
+    "-std=c++20", "-pthread", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique",
     "-DVL_USER_FINISH", "-DVL_USER_STOP", "-DVL_USER_FATAL",    # a failed assertion is an error, not an exit
 )
 
@@ -57,8 +61,9 @@ def build_model(
     trace, assertions : bool
         Able to write VCD files; with the design's assertions. Both cost speed.
     whole : bool
-        Verilate the kernel in one piece. Otherwise the channel is verilated once, for all its instances: a kernel of 32
-        channels builds ten times faster and runs several times faster, with the same cycles (parts.py).
+        Verilate the kernel in one piece. Otherwise the channel is verilated once, for all its instances: a
+        kernel of 32 channels builds ten times faster and runs several times faster, with the same cycles
+        (parts.py).
     optimise : str
         Of the compiler. "-O1" builds in half the time and runs a tenth slower.
     jobs : int
@@ -78,7 +83,9 @@ def build_model(
     rtl = {f"rtl{i}.v": Path(source).read_bytes() for i, source in enumerate(sources)}
     channel = {} if whole else _channel_file(rtl)
     ports = channel_ports(channel["channel.v"].decode()) if channel else []
-    common = (*VERILATOR_FLAGS, "--assert" if assertions else "--no-assert", *(("--trace-vcd",) if trace else ()))
+    common = (
+        *VERILATOR_FLAGS, "--assert" if assertions else "--no-assert", *(("--trace-vcd",) if trace else ())
+    )
     tools = Tools()
     compiler = _Compiler(tools, {"OPT_FAST": optimise, **OPTIMISE}, jobs or os.cpu_count() or 1, progress)
     cache = cache or default_cache()
@@ -89,13 +96,15 @@ def build_model(
     texts |= {name: (HERE / name).read_bytes() for name in HARNESS}
     texts["ports.h"] = binding(engine, ports, checked=assertions).encode()
     part = _Recipe(CHANNEL_PREFIX, channel, (
-        "--cc", "--top-module", CHANNEL_MODULE, "--prefix", CHANNEL_PREFIX, *common, "-CFLAGS", " ".join(CXX_FLAGS), *channel,
+        "--cc", "--top-module", CHANNEL_MODULE, "--prefix", CHANNEL_PREFIX, *common, "-CFLAGS",
+        " ".join(CXX_FLAGS), *channel,
     ))
     # Compiled in folder objects; harness and ports.h are one level up.
     include, archive = (f"-I../{PART}", f"../{PART}/lib{CHANNEL_PREFIX}.a") if channel else ("", "")
     kernel = _Recipe(KERNEL_PREFIX, texts, (
         "--cc", "--exe", "--top-module", KERNEL_NAME, "--prefix", KERNEL_PREFIX, "-o", LIBRARY, *common,
-        "-CFLAGS", f"{' '.join(CXX_FLAGS)} -I.. {include}", "-LDFLAGS", f"-shared -Wl,-Bsymbolic -pthread {archive}",
+        "-CFLAGS", f"{' '.join(CXX_FLAGS)} -I.. {include}", "-LDFLAGS",
+        f"-shared -Wl,-Bsymbolic -pthread {archive}",
         *(name for name in texts if name.endswith((".v", ".cpp"))),
     ))
 
@@ -159,7 +168,8 @@ def require_tools() -> None:
 
 
 def build_traffic(cache: Path | None = None) -> Path:
-    """The shared library of the memory model with its traffic generator (traffic.cpp), which needs no kernel."""
+    """The shared library of the memory model with its traffic generator (traffic.cpp), which needs no
+    kernel."""
     tools = Tools()
     names = ("traffic.cpp", "axi_slave.h", "hbm.h")
     flags = ["-std=c++17", "-O3", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
@@ -180,7 +190,8 @@ def _key(settings: Iterable[str], texts: dict[str, bytes]) -> str:
 
 
 def _cached(cache: Path, key: str, name: str, make: Callable[[Path], Path]) -> Path:
-    """File `name` of entry `key`; `make(folder)` builds it in an empty folder. One process builds, others wait."""
+    """File `name` of entry `key`; `make(folder)` builds it in an empty folder. One process builds, others
+    wait."""
     target = cache / key / name
     if target.exists():
         return target
@@ -188,12 +199,15 @@ def _cached(cache: Path, key: str, name: str, make: Callable[[Path], Path]) -> P
         cache.mkdir(parents=True, exist_ok=True)
         lock = open(cache / f"{key}.lock", "w")
     except OSError as error:
-        raise UserError(f"the simulator's cache {cache} cannot be written: {error}; choose another folder") from error
+        raise UserError(
+            f"the simulator's cache {cache} cannot be written: {error}; choose another folder"
+        ) from error
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if target.exists():
             return target
-        work = cache / f"{key}.work"        # only the holder of the lock touches it: a leftover is from a killed build
+        # only the holder of the lock touches it: a leftover is from a killed build
+        work = cache / f"{key}.work"
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir()
         try:

@@ -1,12 +1,13 @@
-"""The simulated card behind `pyxrt_sim`: memory banks, the loaded kernel, the queue of runs, and the knobs of the simulation.
+"""The simulated card behind `pyxrt_sim`: memory banks, the loaded kernel, the queue of runs, and the knobs of
+the simulation.
 
 A card is plugged into an index; `pyxrt_sim.device(index)` finds it there:
 
     card = plug(SimOptions(hbm="ideal"))        # device 0
     device = pyxrt_sim.device(0)
 
-Simulated time passes only while a run is waited for, or its state is asked. Everything is deterministic: the same
-calls, options and seed give the same cycles, whatever the speed of the machine.
+Simulated time passes only while a run is waited for, or its state is asked. Everything is deterministic: the
+same calls, options and seed give the same cycles, whatever the speed of the machine.
 """
 
 import bisect
@@ -34,7 +35,8 @@ ARGUMENTS = 0x10        # first argument in the register map
 START, DONE = 1, 2      # bits of CTRL
 DONE_EVENT = 1          # bit of ISR
 
-# As XRT's scheduler does: look at CTRL some times, then turn to interrupts, with a slow poll against lost ones.
+# As XRT's scheduler does: look at CTRL some times, then turn to interrupts, with a slow poll against lost
+# ones.
 POLLS, POLL_CYCLES, FALLBACK_CYCLES = 30, 200, 1 << 22
 
 
@@ -61,8 +63,8 @@ class SimOptions:
     assertions : bool
         Of the build: with the kernel's assertions.
     threads : int or None
-        That simulate the card; None: two for a kernel of 16 channels or more, where there are two processors. The cycles
-        are the same with any number.
+        That simulate the card; None: two for a kernel of 16 channels or more, where there are two processors.
+        The cycles are the same with any number.
     optimise : str
         Of the compiler (build.build_model).
     trace : Path or None
@@ -94,15 +96,19 @@ class SimOptions:
         if not 0 <= self.back_pressure < 1:
             raise UserError(f"simulation options: back_pressure = {self.back_pressure} is outside 0..1")
         if self.bursts < 1 or self.bytes < 1024:
-            raise UserError(f"simulation options: {self.bursts} bursts, {self.bytes} bytes in flight are too few")
+            raise UserError(
+                f"simulation options: {self.bursts} bursts, {self.bytes} bytes in flight are too few"
+            )
 
     def settings(self) -> dict[str, int]:
         """Parameters of hbm.h."""
         stall = round(self.back_pressure * 256)
         return {
-            "ideal": int(self.hbm == "ideal"), "bursts": self.bursts, "bytes": self.bytes, "latency": self.latency_ns,
+            "ideal": int(self.hbm == "ideal"), "bursts": self.bursts, "bytes": self.bytes,
+            "latency": self.latency_ns,
             **{f"{channel}_stall": stall for channel in ("ar", "r", "aw", "w", "b")},
-            "junk": int(self.assertions),   # noise on idle payloads belongs to checking, and costs a little speed
+            # noise on idle payloads belongs to checking, and costs a little speed
+            "junk": int(self.assertions),
             **self.hbm_settings,
         }
 
@@ -121,8 +127,8 @@ class Allocation:
 
 
 class Job:
-    """One start of the kernel: the register words from ARGUMENTS on, and how far it is ("queued", "running", "completed"
-    or "failed")."""
+    """One start of the kernel: the register words from ARGUMENTS on, and how far it is ("queued", "running",
+    "completed" or "failed")."""
 
     def __init__(self, words: list[int], keep: object):
         self.words, self.state = words, "queued"
@@ -135,7 +141,8 @@ class Job:
 
 
 class SimCard:
-    """One simulated card. `model` is the loaded simulator or None; its counters and faults are open to tests."""
+    """One simulated card. `model` is the loaded simulator or None; its counters and faults are open to
+    tests."""
 
     def __init__(self, options: SimOptions):
         self.options = options
@@ -151,7 +158,8 @@ class SimCard:
     # ---- kernel and memory ----
 
     def load(self, kernel: KernelFolder) -> None:
-        """Program the card. As on a card, loading what is loaded changes nothing: no reset, no new programming."""
+        """Program the card. As on a card, loading what is loaded changes nothing: no reset, no new
+        programming."""
         with self._lock:
             if self.kernel is not None and self.kernel.build_id == kernel.build_id:
                 return
@@ -165,8 +173,8 @@ class SimCard:
             if self.model is not None:
                 self.model.close()
             self.model = Model(
-                library, channels=kernel.engine.channels, clock_mhz=o.clock_mhz or kernel.engine.clock_mhz, seed=o.seed,
-                threads=o.threads or _threads(kernel.engine.channels), settings=o.settings(),
+                library, channels=kernel.engine.channels, clock_mhz=o.clock_mhz or kernel.engine.clock_mhz,
+                seed=o.seed, threads=o.threads or _threads(kernel.engine.channels), settings=o.settings(),
             )
             if o.trace is not None:
                 self.model.trace(o.trace)
@@ -182,7 +190,9 @@ class SimCard:
     def allocate(self, bank: int, size: int) -> Allocation:
         """`size` bytes of `bank`, in whole pages."""
         if self.model is None:
-            raise RuntimeError("a buffer was made before an xclbin was loaded: the card has no memory banks yet")
+            raise RuntimeError(
+                "a buffer was made before an xclbin was loaded: the card has no memory banks yet"
+            )
         if not 0 <= bank < BANKS:
             raise IndexError(f"there is no memory bank {bank}")
         size = -(-size // PAGE) * PAGE
@@ -227,7 +237,8 @@ class SimCard:
         self._polls, self._next_look = 0, model.cycles + POLL_CYCLES
 
     def advance(self, job: Job, milliseconds: float | None) -> None:
-        """Simulate until `job` has ended, or `milliseconds` of wall time have passed (None: as long as it takes)."""
+        """Simulate until `job` has ended, or `milliseconds` of wall time have passed (None: as long as it
+        takes)."""
         limit = None if milliseconds is None else time.monotonic() + milliseconds / 1000
         while not job.ended:
             begin = time.monotonic()
@@ -256,7 +267,8 @@ class SimCard:
         left = min(cycles, self._next_look - model.cycles)
         if left > 0 and not model.run(left, until_interrupt=True) and model.cycles < self._next_look:
             return
-        # ISR too: an exception right after the read of CTRL, as by Ctrl-C, would lose the bit that reading clears.
+        # ISR too: an exception right after the read of CTRL, as by Ctrl-C, would lose the bit that reading
+        # clears.
         if model.read(CTRL) & DONE or model.read(ISR) & DONE_EVENT:
             self._finish()
             return

@@ -4,7 +4,8 @@
      "files": {"symlight.v": {"sha256": "...", "bytes": 123}, ...}}
 
 `build_id` is the number that the kernel writes into every mailbox; `engine` is `hw.config.Engine.to_json`.
-The simulated card takes such a folder (or a file in it: manifest.json, an .xclbin) where a card takes an .xclbin.
+The simulated card takes such a folder (or a file in it: manifest.json, an .xclbin) where a card takes an
+.xclbin.
 """
 
 import hashlib
@@ -48,7 +49,8 @@ class KernelFolder:
 
 
 def read_kernel(path: str | Path) -> KernelFolder:
-    """Read and check the kernel in folder `path` (a file in it will do); `UserError` says what is wrong with it."""
+    """Read and check the kernel in folder `path` (a file in it will do); `UserError` says what is wrong with
+    it."""
     path = Path(path)
     folder = path.parent if path.is_file() or path.name == MANIFEST else path
     source = folder / MANIFEST
@@ -59,7 +61,9 @@ def read_kernel(path: str | Path) -> KernelFolder:
     except (OSError, ValueError) as error:
         raise UserError(f"{source} cannot be read: {error}; generate the kernel again") from error
     if not isinstance(manifest, dict) or manifest.get("format_version") != FORMAT_VERSION:
-        raise UserError(f"{source}: this program reads format_version {FORMAT_VERSION}; generate the kernel again")
+        raise UserError(
+            f"{source}: this program reads format_version {FORMAT_VERSION}; generate the kernel again"
+        )
     keys = {"format_version", "kernel", "build_id", "engine", "files"}
     if not keys <= set(manifest):
         raise UserError(f"{source}: {sorted(keys - set(manifest))} are missing; generate the kernel again")
@@ -96,8 +100,8 @@ def write_kernel(path: Path, *, engine: Engine, build_id: str, files: dict[str, 
         (path / name).write_bytes(content)
         entries[name] = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
     manifest = {
-        "format_version": FORMAT_VERSION, "kernel": KERNEL_NAME, "build_id": build_id, "engine": engine.to_json(),
-        "files": entries,
+        "format_version": FORMAT_VERSION, "kernel": KERNEL_NAME, "build_id": build_id,
+        "engine": engine.to_json(), "files": entries,
     }
     (path / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
     return read_kernel(path)

@@ -1,4 +1,5 @@
-"""The built simulator as a Python object: memories, registers, cycles. One instance is one card with its kernel."""
+"""The built simulator as a Python object: memories, registers, cycles. One instance is one card with its
+kernel."""
 
 import ctypes
 from collections.abc import Mapping
@@ -11,7 +12,8 @@ from symlight.model.errors import UserError
 
 
 class SimulationError(RuntimeError):
-    """The design broke a rule: an assertion failed, or a bus protocol was violated. The model is of no use afterwards."""
+    """The design broke a rule: an assertion failed, or a bus protocol was violated. The model is of no use
+    afterwards."""
 
 
 class Stop(IntEnum):
@@ -112,8 +114,11 @@ class Model:
             self._library.sl_detach(self._handle, channel, base)
         del self._attached[channel, base]
 
-    def inject(self, channel: int, base: int, size: int, response: int, *, reads: bool = True, writes: bool = True) -> None:
-        """Let beats of `channel` that touch `size` bytes from `base` answer `response` (2: SLVERR, 3: DECERR)."""
+    def inject(
+        self, channel: int, base: int, size: int, response: int, *, reads: bool = True, writes: bool = True
+    ) -> None:
+        """Let beats of `channel` that touch `size` bytes from `base` answer `response` (2: SLVERR, 3:
+        DECERR)."""
         self._library.sl_inject(self._handle, channel, base, size, response, reads + 2 * writes)
 
     def clear_faults(self) -> None:
@@ -160,4 +165,6 @@ class Model:
         return sum(self.counter(name, channel) for channel in range(self.channels))
 
     def _fail(self):
-        raise SimulationError(self._library.sl_error(self._handle).decode() or "a register access was refused")
+        raise SimulationError(
+            self._library.sl_error(self._handle).decode() or "a register access was refused"
+        )

@@ -1,8 +1,8 @@
 """The kernel's Verilog in the two parts that are simulated: one channel, and everything else.
 
-Verilator gives every instance of a module code of its own. The channel is therefore verilated once, as a model that the
-harness instantiates for every channel; in the rest of the kernel a module without content stands in its place, whose ports
-the harness reads and writes (design.h).
+Verilator gives every instance of a module code of its own. The channel is therefore verilated once, as a
+model that the harness instantiates for every channel; in the rest of the kernel a module without content
+stands in its place, whose ports the harness reads and writes (design.h).
 """
 
 import re
@@ -13,9 +13,10 @@ from symlight.hw.top import CHANNEL_MODULE
 from symlight.model.errors import UserError
 
 AXI_PORTS = (
-    "araddr", "arlen", "arsize", "arburst", "arvalid", "arready", "rdata", "rresp", "rlast", "rvalid", "rready",
-    "awaddr", "awlen", "awsize", "awburst", "awvalid", "awready", "wdata", "wstrb", "wlast", "wvalid", "wready",
-    "bresp", "bvalid", "bready",
+    "araddr", "arlen", "arsize", "arburst", "arvalid", "arready", "rdata", "rresp", "rlast", "rvalid",
+    "rready",
+    "awaddr", "awlen", "awsize", "awburst", "awvalid", "awready", "wdata", "wstrb", "wlast", "wvalid",
+    "wready", "bresp", "bvalid", "bready",
 )
 BUS = "bus__"               # prefix of a channel's AXI ports
 KERNEL_PREFIX, CHANNEL_PREFIX = "Vsymlight", "Vchannel"
@@ -55,13 +56,19 @@ def channel_ports(text: str) -> list[Port]:
     ports = [Port(*port) for port in found]
     listed = re.search(r"\((.*?)\);", module[0], re.S)[1].split(",")
     if sorted(port.name for port in ports) != sorted(name.strip() for name in listed):
-        raise UserError(f"the ports of module {CHANNEL_MODULE} are not declared one a line; generate the kernel again")
+        raise UserError(
+            f"the ports of module {CHANNEL_MODULE} are not declared one a line; generate the kernel again"
+        )
     return ports
 
 
 def empty_channel(ports: list[Port]) -> str:
-    """Verilog of the module that stands for the channel: the harness reads its inputs and writes its outputs."""
-    lines = [f"module {CHANNEL_MODULE}({', '.join(port.name for port in ports)});", "  /* verilator no_inline_module */"]
+    """Verilog of the module that stands for the channel: the harness reads its inputs and writes its
+    outputs."""
+    lines = [
+        f"module {CHANNEL_MODULE}({', '.join(port.name for port in ports)});",
+        "  /* verilator no_inline_module */",
+    ]
     for port in ports:
         if port.direction == "input":
             lines.append(f"  input {port.width}{port.name} /* verilator public_flat_rd */;")
@@ -71,10 +78,12 @@ def empty_channel(ports: list[Port]) -> str:
 
 
 def binding(engine: Engine, ports: list[Port], *, checked: bool) -> str:
-    """ports.h: what design.h must know of the verilated classes. `ports` is empty for a kernel that is simulated whole."""
+    """ports.h: what design.h must know of the verilated classes. `ports` is empty for a kernel that is
+    simulated whole."""
     lines = [
         "#pragma once", f"#define SPLIT {int(bool(ports))}", f"constexpr int CHANNELS = {engine.channels};",
-        f"constexpr unsigned BEAT_BYTES = {engine.beat_bytes};", f"constexpr bool CHECKED = {str(checked).lower()};",
+        f"constexpr unsigned BEAT_BYTES = {engine.beat_bytes};",
+        f"constexpr bool CHECKED = {str(checked).lower()};",
         "#include <cstring>", f'#include "{KERNEL_PREFIX}.h"',
     ]
     return "\n".join([*lines, *(_split(engine, ports, checked) if ports else _whole(engine))]) + "\n"
@@ -83,7 +92,10 @@ def binding(engine: Engine, ports: list[Port], *, checked: bool) -> str:
 def _whole(engine: Engine) -> list[str]:
     return [
         f"inline void bind_ports({KERNEL_PREFIX}& top, AxiPorts* ports) {{",
-        *(f"    ports[{k}].{port} = &top.m_axi_hbm{k:02d}_{port};" for k in range(engine.channels) for port in AXI_PORTS),
+        *(
+            f"    ports[{k}].{port} = &top.m_axi_hbm{k:02d}_{port};"
+            for k in range(engine.channels) for port in AXI_PORTS
+        ),
         "}",
     ]
 
@@ -93,7 +105,8 @@ def _split(engine: Engine, ports: list[Port], checked: bool) -> list[str]:
     inputs = [p.member for p in ports if p.direction == "input" and not p.is_bus and p.name != "clk"]
     outputs = [p.member for p in ports if p.direction == "output" and (checked or not p.is_bus)]
     return [
-        f'#include "{CHANNEL_PREFIX}.h"', f'#include "{stub}.h"',
+        f'#include "{CHANNEL_PREFIX}.h"',
+        f'#include "{stub}.h"',
         f"using Place = {stub};      // of a channel in the kernel",
         f"inline void bind_places({KERNEL_PREFIX}& top, Place** places) {{",
         *(
@@ -112,7 +125,9 @@ def _split(engine: Engine, ports: list[Port], checked: bool) -> list[str]:
         "}",
         f"inline const char* changed_output(const Place& place, const {CHANNEL_PREFIX}& channel) {{",
         *(
-            f'    if (std::memcmp(&place.{name}, &channel.{name}, sizeof place.{name})) return "{name}";' for name in outputs
+            f'    if (std::memcmp(&place.{name}, &channel.{name}, sizeof place.{name})) return "{name}";'
+            for name in outputs
         ),
-        "    return nullptr;", "}",
+        "    return nullptr;",
+        "}",
     ]

@@ -55,9 +55,10 @@ class device:
         options, loaded = self._card.options, self._card.kernel
         clock = options.clock_mhz or (loaded.engine.clock_mhz if loaded else 0)
         known = {
-            "bdf": f"0000:{self._index:02x}:00.0", "name": "symlight_simulated", "max_clock_frequency_mhz": str(clock),
-            "interface_uuid": "00000000-0000-0000-0000-000000000000", "kdma": "0", "m2m": "false", "nodma": "true",
-            "offline": "false", "electrical": json.dumps({"power_rails": [], **no_power}),
+            "bdf": f"0000:{self._index:02x}:00.0", "name": "symlight_simulated",
+            "max_clock_frequency_mhz": str(clock),
+            "interface_uuid": "00000000-0000-0000-0000-000000000000", "kdma": "0", "m2m": "false",
+            "nodma": "true", "offline": "false", "electrical": json.dumps({"power_rails": [], **no_power}),
             "thermal": json.dumps({"thermals": []}), "mechanical": json.dumps({"fans": []}),
         }
         return known.get(what.name, "{}")

@@ -1,13 +1,15 @@
 """pyxrt's names over the simulated card: a program written for `pyxrt` runs with this module in its place.
 
-Same names, arguments, states and errors as the Python binding of XRT (typings/pyxrt.pyi lists them, with the release of each), as of the
-newest release; arguments go by position alone, as most releases demand. What only a simulation has is in `sim.card`. What differs, on
-purpose:
+Same names, arguments, states and errors as the Python binding of XRT (typings/pyxrt.pyi lists them, with the
+release of each), as of the newest release; arguments go by position alone, as most releases demand. What only
+a simulation has is in `sim.card`. What differs, on purpose:
 
 - an "xclbin" is a generated kernel: its folder, or the manifest.json in it (sim.manifest);
-- a millisecond of `wait` is wall time, in which some thousand cycles pass; time stands still while nobody waits;
-- errors that a card answers with silence are exceptions here: a buffer on a bank that the kernel's port does not reach, a buffer
-  made before the xclbin was loaded, an access outside all buffers (a bus error), a broken assertion of the kernel;
+- a millisecond of `wait` is wall time, in which some thousand cycles pass; time stands still while nobody
+  waits;
+- errors that a card answers with silence are exceptions here: a buffer on a bank that the kernel's port does
+  not reach, a buffer made before the xclbin was loaded, an access outside all buffers (a bus error), a broken
+  assertion of the kernel;
 - no sensors: `get_info` has the same structure with "N/A" for every number.
 """
 
@@ -32,8 +34,8 @@ from .pyxrt_types import (
 )
 
 __all__ = [
-    "XCL_BO_FLAGS_NONE", "bo", "device", "enumerate_devices", "ert_cmd_state", "hw_context", "kernel", "run", "uuid",
-    "xclBOSyncDirection", "xclbin", "xrt_info_device",
+    "XCL_BO_FLAGS_NONE", "bo", "device", "enumerate_devices", "ert_cmd_state", "hw_context", "kernel", "run",
+    "uuid", "xclBOSyncDirection", "xclbin", "xrt_info_device",
 ]
 
 _NO_BANK = 65535        # group of an argument that is not connected to memory
@@ -109,7 +111,8 @@ class bo:
             self._parent, self._size = owner, size
             self._device_data = owner._device_data[offset:offset + size]
             self._host = owner._host[offset:offset + size]
-            self._address, self._bank, self._allocation = owner._address + offset, owner._bank, owner._allocation
+            self._address = owner._address + offset
+            self._bank, self._allocation = owner._bank, owner._allocation
             return
         flag, group = more if len(more) == 2 else (bo.normal, *more)
         if not isinstance(flag, bo.flags):
@@ -179,8 +182,9 @@ class run:
                 raise RuntimeError(f"argument {argument.name} is a scalar")
             if value._bank != self._kernel.group_id(index):
                 raise RuntimeError(
-                    f"Kernel {KERNEL_NAME} has no compute units with connectivity required for global argument at index "
-                    f"{index}: the buffer is in bank {value._bank}, the argument's bank is {self._kernel.group_id(index)}"
+                    f"Kernel {KERNEL_NAME} has no compute units with connectivity required for global argument "
+                    f"at index {index}: the buffer is in bank {value._bank}, the argument's bank is "
+                    f"{self._kernel.group_id(index)}"
                 )
             self._buffers[index] = value
             self._values[index] = value.address()

@@ -12,13 +12,16 @@ XCL_BO_FLAGS_NONE = 0
 
 
 def overloaded(*counts: int):
-    """Mark a method as bound in forms of so many arguments; other calls are a `TypeError`, as names of arguments are."""
+    """Mark a method as bound in forms of so many arguments; other calls are a `TypeError`, as names of
+    arguments are."""
 
     def decorate(function):
         @functools.wraps(function)
         def checked(self, *arguments):
             if len(arguments) not in counts:
-                raise TypeError(f"{function.__qualname__}(): incompatible function arguments: {len(arguments)} were given")
+                raise TypeError(
+                    f"{function.__qualname__}(): incompatible function arguments: {len(arguments)} were given"
+                )
             return function(self, *arguments)
 
         checked.counts = counts
@@ -57,7 +60,8 @@ class ert_cmd_state(BoundEnum):
 
 
 xrt_info_device = BoundEnum("xrt_info_device", {name: value for value, name in enumerate((
-    "bdf", "interface_uuid", "kdma", "max_clock_frequency_mhz", "m2m", "name", "nodma", "offline", "electrical", "thermal",
+    "bdf", "interface_uuid", "kdma", "max_clock_frequency_mhz", "m2m", "name", "nodma", "offline",
+    "electrical", "thermal",
     "mechanical", "memory", "platform", "pcie_info", "host", "dynamic_regions", "vmr",
 ))})
 

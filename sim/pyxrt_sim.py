@@ -182,8 +182,8 @@ class run:
                 raise RuntimeError(f"argument {argument.name} is a scalar")
             if value._bank != self._kernel.group_id(index):
                 raise RuntimeError(
-                    f"Kernel {KERNEL_NAME} has no compute units with connectivity required for global argument "
-                    f"at index {index}: the buffer is in bank {value._bank}, the argument's bank is "
+                    f"Kernel {KERNEL_NAME} has no compute units with connectivity required for global "
+                    f"argument at index {index}: the buffer is in bank {value._bank}, the argument's bank is "
                     f"{self._kernel.group_id(index)}"
                 )
             self._buffers[index] = value

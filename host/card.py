@@ -58,7 +58,8 @@ class Card:
         if hasattr(api, "hw_context"):  # XRT 2.16 and newer; load_xclbin warns from 2.23 on
             uuid = self._device.register_xclbin(image)
             modes = getattr(api.hw_context, "access_mode", None)
-            if modes is None:  # until 2.22 pyxrt makes shared contexts only; a kernel so opened makes its own, exclusive one
+            # until 2.22 pyxrt makes shared contexts only; a kernel so opened makes its own, exclusive one
+            if modes is None:
                 return api.kernel(self._device, uuid, KERNEL_NAME, api.kernel.exclusive)
             self._context = api.hw_context(self._device, uuid, modes.exclusive)
             return api.kernel(self._context, KERNEL_NAME)
@@ -78,8 +79,8 @@ class Card:
             size = -(-size // PAGE) * PAGE
             if size > BANK_BYTES:
                 raise UserError(
-                    f"argument {name} needs {size:,} bytes, and a memory bank of the card has {BANK_BYTES:,}; "
-                    "use a kernel with more channels or a smaller model"
+                    f"argument {name} needs {size:,} bytes, and a memory bank of the card has "
+                    f"{BANK_BYTES:,}; use a kernel with more channels or a smaller model"
                 )
             with xrt_errors(f"allocating {size} bytes for argument {name}"):
                 # always group_id: a buffer on another bank would be copied silently
@@ -88,7 +89,8 @@ class Card:
                 self._run.set_arg(index, self._buffers[name])
 
     def write(self, name: str, offset: int, data: np.ndarray) -> None:
-        """Copy `data` into a buffer of the device; up to 64 bytes around it become what the host last saw there."""
+        """Copy `data` into a buffer of the device; up to 64 bytes around it become what the host last saw
+        there."""
         raw = np.ascontiguousarray(data).view(np.uint8).reshape(-1)
         if not raw.size:
             return

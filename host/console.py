@@ -39,7 +39,8 @@ class _Lines:
 
 
 class ProgressView:
-    """A bar a stage; a plain line a long stage where standard error is no terminal. Itself a `host.machine.Progress`."""
+    """A bar a stage; a plain line a long stage where standard error is no terminal. Itself a
+    `host.machine.Progress`."""
 
     def __init__(self, console: Console):
         columns = (

@@ -1,7 +1,7 @@
 """The seam between a device's name and a machine: `reference`, `sim`, `xrt:N` or `xrt:<bus address>`.
 
-Everything above sees `host.machine.Machine`. Everything below, in `card`, uses pyxrt's names alone: real ones for
-`xrt`, those of `sim.pyxrt_sim` for `sim`.
+Everything above sees `host.machine.Machine`. Everything below, in `card`, uses pyxrt's names alone: real ones
+for `xrt`, those of `sim.pyxrt_sim` for `sim`.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,8 @@ class DeviceOptions:
     full_kv: bool = False
     watchdog: int | None = None  # cycles of a run
     time_limit: float | None = None  # seconds of a run
-    simulation: Mapping[str, object] = field(default_factory=dict)  # further `sim.card.SimOptions` of the simulated card
+    # further `sim.card.SimOptions` of the simulated card
+    simulation: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def flags(self) -> Flag:

@@ -122,7 +122,8 @@ class Accelerator:
     def _identify(self) -> None:
         """Have the kernel say which build it is before it gets any weight: `_reply` compares.
 
-        A kernel without a model refuses RESET, one that an earlier process has loaded obeys: both are answers.
+        A kernel without a model refuses RESET, one that an earlier process has loaded obeys: both are
+        answers.
         """
         self._reply(Command.RESET, watchdog=SHORT_CYCLES)
 
@@ -223,7 +224,8 @@ class Accelerator:
     def _reply(
         self, command: Command, *, watchdog: int, poll: Callable[[], None] | None = None, **scalars
     ) -> Mailbox:
-        """Start `command`, wait, return its mailbox, whatever it says; a `UserError` when it is of another build."""
+        """Start `command`, wait, return its mailbox, whatever it says; a `UserError` when it is of another
+        build."""
         if self._dead is not None:
             raise UserError(f"{self.name} cannot be used any more: {self._dead}")
         self._run_id = self._run_id % (SCALAR_LIMIT - 1) + 1

@@ -138,7 +138,8 @@ def _key(names: str) -> str:
 
 
 def cached(cache: Path, key: str, make: Callable[[Path], None]) -> Path:
-    """Folder `key` of `cache`; `make(folder)` fills it. One process makes it, others wait; half of it never shows."""
+    """Folder `key` of `cache`; `make(folder)` fills it. One process makes it, others wait; half of it never
+    shows."""
     target = cache / key
     if target.exists():
         return target

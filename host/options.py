@@ -19,10 +19,13 @@ BUILD_NAMES = (*BUILDS, RUNTIME)
 
 
 class ListCommand(click.Command):
-    """A command whose repeatable options take several values at once: `--prefix 32 128` is `--prefix 32 --prefix 128`."""
+    """A command whose repeatable options take several values at once: `--prefix 32 128` is `--prefix 32
+    --prefix 128`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        repeatable = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
+        repeatable = {
+            name for option in self.params if getattr(option, "multiple", False) for name in option.opts
+        }
         words: list[str] = []
         option, values = None, 0
         for word in args:

@@ -1,4 +1,5 @@
-"""`symlight bench` on a card, or in rounds: the protocol of `host.protocol` on a device that is opened here, its results on disk."""
+"""`symlight bench` on a card, or in rounds: the protocol of `host.protocol` on a device that is opened here,
+its results on disk."""
 
 import importlib.util
 import json
@@ -35,7 +36,9 @@ def prompts(package: Package, settings: ProtocolSettings) -> dict[int, list[int]
     }
 
 
-def reference_tokens(package: Package, settings: ProtocolSettings, progress: Progress = silent) -> dict[int, list[int]]:
+def reference_tokens(package: Package, settings: ProtocolSettings, progress: Progress = silent) -> dict[
+    int, list[int]
+]:
     """What every prefix must be followed by."""
     found: dict[int, list[int]] = {}
     for i, (prefix, prompt) in enumerate(prompts(package, settings).items()):
@@ -46,13 +49,15 @@ def reference_tokens(package: Package, settings: ProtocolSettings, progress: Pro
 
 
 class Results:
-    """The files of a campaign: FILE.json, FILE.csv with every sample, FILE.png. Without a path nothing is kept."""
+    """The files of a campaign: FILE.json, FILE.csv with every sample, FILE.png. Without a path nothing is
+    kept."""
 
     def __init__(self, path: Path | None):
         self.path = path
 
     def write(self, record: Record, facts: dict) -> dict:
-        """The result so far; also on disk, so that whatever interrupts the next round costs that round only."""
+        """The result so far; also on disk, so that whatever interrupts the next round costs that round
+        only."""
         result = protocol_json(record, facts)
         if self.path is not None:
             write_json(self.path, result)
@@ -72,7 +77,8 @@ class Results:
 
 
 def run_protocol(
-    package: Package, options: DeviceOptions, settings: ProtocolSettings, results: Results, *, verify: bool = False, console: Console,
+    package: Package, options: DeviceOptions, settings: ProtocolSettings, results: Results, *,
+    verify: bool = False, console: Console,
 ) -> dict:
     """Open the device, run the protocol, write and return what it says."""
     with ProgressView(console) as progress:
@@ -82,8 +88,8 @@ def run_protocol(
             timing = "kernel" if options.device == "sim" else "host"
             facts = _facts(package, options, machine, verify)
             campaign = Campaign(
-                machine, settings, prompts(package, settings), None if sensor is None else Sampler(sensor), about_sensor,
-                timing=timing, expected=expected, progress=progress,
+                machine, settings, prompts(package, settings), None if sensor is None else Sampler(sensor),
+                about_sensor, timing=timing, expected=expected, progress=progress,
             )
             result: dict = {}
 
@@ -101,7 +107,9 @@ def _facts(package: Package, options: DeviceOptions, machine, verify: bool) -> d
     card = getattr(machine, "card", None)
     return {
         "device": options.device,
-        "about_device": None if card is None else {name: card.info(name) for name in ("name", "bdf", "max_clock_frequency_mhz")},
+        "about_device": None if card is None else {
+            name: card.info(name) for name in ("name", "bdf", "max_clock_frequency_mhz")
+        },
         "build_id": None if card is None else f"{machine.build_id:032x}",
         "model": package.meta.name, "synthetic": package.meta.synthetic, "package": package.digest,
         "verified": verify,
@@ -111,7 +119,8 @@ def _facts(package: Package, options: DeviceOptions, machine, verify: bool) -> d
 
 
 def default_path(device: str) -> Path | None:
-    """Where a measurement on a card goes unless the user says otherwise: nothing that took an hour is only printed."""
+    """Where a measurement on a card goes unless the user says otherwise: nothing that took an hour is only
+    printed."""
     if device == "sim":
         return None
     return Path(f"energy-{device.replace(':', '_').replace('/', '_')}-{datetime.now(UTC):%Y%m%d-%H%M%S}.json")
@@ -131,30 +140,50 @@ class InRounds:
 
 
 _OPTIONS = [
-    click.option("--device", default="sim", show_default=True, metavar="sim|xrt:N", help="Simulated card, or a card."),
-    click.option("--xclbin", type=PATH, metavar="FILE", help="Bitstream of a card; its manifest.json lies beside it."),
-    click.option("--rounds", type=click.IntRange(min=1), metavar="R", help=f"Rounds.  [default: {ProtocolSettings.rounds}]"),
     click.option(
-        "--seconds", type=click.FloatRange(min=0, min_open=True), metavar="S",
+        "--device", default="sim", show_default=True, metavar="sim|xrt:N", help="Simulated card, or a card."
+    ),
+    click.option(
+        "--xclbin", type=PATH, metavar="FILE", help="Bitstream of a card; its manifest.json lies beside it."
+    ),
+    click.option(
+        "--rounds",
+        type=click.IntRange(min=1),
+        metavar="R",
+        help=f"Rounds.  [default: {ProtocolSettings.rounds}]",
+    ),
+    click.option(
+        "--seconds",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="S",
         help=f"Least length of a window of requests.  [default: {ProtocolSettings.seconds:g}]",
     ),
     click.option(
-        "--idle-seconds", type=click.FloatRange(min=IDLE_DROPPED, min_open=True), metavar="S",
-        help=f"Length of an idle window, the first {IDLE_DROPPED:g} s of which are dropped.  [default: {ProtocolSettings.idle_seconds:g}]",
+        "--idle-seconds",
+        type=click.FloatRange(min=IDLE_DROPPED, min_open=True),
+        metavar="S",
+        help=f"Length of an idle window, the first {IDLE_DROPPED:g} s of which are dropped.  "
+        f"[default: {ProtocolSettings.idle_seconds:g}]",
     ),
-    click.option("--verify", is_flag=True, help="In rounds: compare the tokens with the integer reference, not only with each other."),
+    click.option(
+        "--verify",
+        is_flag=True,
+        help="In rounds: compare the tokens with the integer reference, not only with each other.",
+    ),
 ]
 
 
 def protocol_options(command: Callable) -> Callable:
-    """Add the options of a measurement in rounds to a command; it has `prefixes`, `new_tokens` and `prompt_seed` already."""
+    """Add the options of a measurement in rounds to a command; it has `prefixes`, `new_tokens` and
+    `prompt_seed` already."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def take_protocol(values: dict) -> InRounds | None:
-    """Take what `protocol_options` added out of a command's values; None when a measurement in rounds was not asked for."""
+    """Take what `protocol_options` added out of a command's values; None when a measurement in rounds was not
+    asked for."""
     device, xclbin, verify = (values.pop(name) for name in ("device", "xclbin", "verify"))
     given = {name: values.pop(name) for name in ("rounds", "seconds", "idle_seconds")}
     given = {name: value for name, value in given.items() if value is not None}
@@ -167,7 +196,8 @@ def take_protocol(values: dict) -> InRounds | None:
 
 
 def bench_in_rounds(
-    package: Package, options: DeviceOptions, asked: InRounds, *, out: Path | None, as_json: bool, console: Console
+    package: Package, options: DeviceOptions, asked: InRounds, *, out: Path | None, as_json: bool,
+    console: Console
 ) -> None:
     """The command's part of a measurement in rounds."""
     results = Results(out or default_path(options.device))

@@ -14,14 +14,18 @@ COLOURS = {"idle before": "tab:blue", "active": "tab:orange", "idle after": "tab
 
 def plot(record: Record, result: dict, path: Path) -> plt.Figure:
     """Draw `path`; the figure."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.8), constrained_layout=True, width_ratios=(2, 1))
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(12, 4.8), constrained_layout=True, width_ratios=(2, 1)
+    )
     times, watts = record.series.power()
     start = times[0] if times else 0.0
     left.plot([time - start for time in times], watts, color="black", linewidth=0.8)
     for done in record.rounds:
         for window in done.windows:
             left.axvspan(window.begin - start, window.end - start, color=COLOURS[window.kind], alpha=0.2)
-    left.set(title=f"{result['device']}: board power (blue: loaded idle, orange: requests)", xlabel="s", ylabel="W")
+    left.set(
+        title=f"{result['device']}: board power (blue: loaded idle, orange: requests)", xlabel="s", ylabel="W"
+    )
     _energy(right, result)
     figure.savefig(path, dpi=110, metadata={"Software": None})
     plt.close(figure)

@@ -1,4 +1,5 @@
-"""Results on disk: written so that an interruption leaves the old file or the new one, and with the commit that they belong to."""
+"""Results on disk: written so that an interruption leaves the old file or the new one, and with the commit
+that they belong to."""
 
 import json
 import subprocess
@@ -13,7 +14,9 @@ def commit() -> str | None:
     root = Path(symlight.__file__).resolve().parent.parent
     try:
         say = [
-            subprocess.run(["git", "-C", str(root), *command], capture_output=True, text=True, check=True).stdout.strip()
+            subprocess.run(
+                ["git", "-C", str(root), *command], capture_output=True, text=True, check=True
+            ).stdout.strip()
             for command in (("rev-parse", "HEAD"), ("status", "--porcelain", "--untracked-files=no"))
         ]
     except (OSError, subprocess.CalledProcessError):

@@ -26,7 +26,8 @@ NEW_TOKENS = 12
 @model_option
 @device_options
 def selftest(**values):
-    """Check a device against golden tokens and the integer reference: the first thing to run on a new card."""
+    """Check a device against golden tokens and the integer reference: the first thing to run on a new
+    card."""
     console = stderr()
     package = open_package(values.pop("model"))
     golden = golden_runs(package)

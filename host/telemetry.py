@@ -1,7 +1,8 @@
 """The sensors of a card: what they say, and a thread that writes it down.
 
-Board power is that of the card's inputs (12 V and 3.3 V of the slot), in watts; temperatures in degrees Celsius by location. The card
-measures once a second whoever asks; all readings are kept, and `host.energy.new_readings` finds those that are measurements of their own.
+Board power is that of the card's inputs (12 V and 3.3 V of the slot), in watts; temperatures in degrees
+Celsius by location. The card measures once a second whoever asks; all readings are kept, and
+`host.energy.new_readings` finds those that are measurements of their own.
 """
 
 import json
@@ -24,7 +25,8 @@ PCI = Path("/sys/bus/pci/devices")
 
 @dataclass(frozen=True)
 class Reading:
-    """One answer of the sensors; `watts` is None where the card does not say. `text`: all of it, to tell new answers from old ones."""
+    """One answer of the sensors; `watts` is None where the card does not say. `text`: all of it, to tell new
+    answers from old ones."""
 
     watts: float | None
     temperatures: dict[str, float]
@@ -57,12 +59,14 @@ def _object(text: str) -> dict:
 
 
 def board_watts(electrical: str) -> float | None:
-    """Board power out of the JSON of `xrt_info_device.electrical`; None if the card does not say. No card draws 0 W."""
+    """Board power out of the JSON of `xrt_info_device.electrical`; None if the card does not say. No card
+    draws 0 W."""
     return _number(_object(electrical).get("power_consumption_watts")) or None
 
 
 def temperatures(thermal: str) -> dict[str, float]:
-    """Location -> degrees Celsius out of the JSON of `xrt_info_device.thermal`, of the sensors that are there."""
+    """Location -> degrees Celsius out of the JSON of `xrt_info_device.thermal`, of the sensors that are
+    there."""
     entries = _object(thermal).get("thermals")
     found = {}
     for entry in entries if isinstance(entries, list) else ():
@@ -87,7 +91,8 @@ class XrtSensor:
 
 
 class HwmonSensor:
-    """The same sensors as the kernel driver's hwmon folder shows them: microwatts and thousandths of a degree."""
+    """The same sensors as the kernel driver's hwmon folder shows them: microwatts and thousandths of a
+    degree."""
 
     source = "hwmon"
 
@@ -115,7 +120,9 @@ class HwmonSensor:
             if name and value:      # 0: not on this card
                 warm[name] = value / 1000
         # Voltages and currents change when power does not.
-        lines = [f"{file.name} {self._value(file.name)}" for file in sorted(self._folder.glob("[ic][nu]*_input"))]
+        lines = [
+            f"{file.name} {self._value(file.name)}" for file in sorted(self._folder.glob("[ic][nu]*_input"))
+        ]
         return Reading(microwatts / 1e6 if microwatts else None, warm, "\n".join([str(power), *lines]))
 
 
@@ -175,13 +182,16 @@ class Series:
             if begin <= sample.time <= end:
                 for name, value in sample.reading.temperatures.items():
                     found.setdefault(name, []).append(value)
-        return {name: {"mean": sum(values) / len(values), "max": max(values)} for name, values in found.items()}
+        return {
+            name: {"mean": sum(values) / len(values), "max": max(values)} for name, values in found.items()
+        }
 
 
 class Sampler:
     """Reads a sensor in a thread of its own from `with` to its end.
 
-    A reading that fails is left out and counted in `failed`: a gap shows in the samples, and `host.energy` refuses to bridge a long one.
+    A reading that fails is left out and counted in `failed`: a gap shows in the samples, and `host.energy`
+    refuses to bridge a long one.
     """
 
     def __init__(self, sensor: Sensor, period: float = PERIOD, clock: Callable[[], float] = time.monotonic):

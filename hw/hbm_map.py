@@ -8,7 +8,8 @@ from .types import ENTRY_BYTES
 
 
 def hbm_map(layout: Layout) -> dict:
-    """Plans, and every region in bytes. The offsets hold in every channel; the first `channels` have content there."""
+    """Plans, and every region in bytes. The offsets hold in every channel; the first `channels` have content
+    there."""
     beat = layout.engine.beat_bytes
     plans = ("qkv", "decay", "out", "up", "down", "prior")
     return {

@@ -1,7 +1,7 @@
 """The manifest of a generated kernel: what it is, how it was configured, and what the host sees of it.
 
     format_version, kernel, version of the file, of the module, of the generator
-    card, build, build_id           names, and the number that the kernel writes into every mailbox (32 hex digits)
+    card, build, build_id           names, and the number of the kernel in every mailbox (32 hex digits)
     generator                       digest of the generator that wrote the files (sources.generator_digest)
     engine, clock_mhz               config.Engine, and the clock that the kernel is aimed at
     files                           Verilog: name -> sha256 and bytes

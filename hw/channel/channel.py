@@ -16,8 +16,18 @@ from amaranth.lib.wiring import In, Out, connect
 from ..axi import AxiMaster
 from ..config import Engine
 from ..lib import Queue
-from ..types import Cast, ChannelCommand, DrainRequest, Item, KvCommand, RingShape, Source, Work
-from ..types import broadcast_layout, drain_layout
+from ..types import (
+    Cast,
+    ChannelCommand,
+    DrainRequest,
+    Item,
+    KvCommand,
+    RingShape,
+    Source,
+    Work,
+    broadcast_layout,
+    drain_layout,
+)
 from .attention import AttentionEngine
 from .fetch import Fetch
 from .gather import Gather

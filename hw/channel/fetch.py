@@ -246,7 +246,8 @@ class Fetch(wiring.Component):
         m.d.sync += credit.eq(credit - Mux(main_go, main.p.beats, 0) + freed)
         self._kv_taken = Signal()
         m.d.sync += kv_flying.eq(kv_flying + Mux(kv_go, kv.p.beats, 0) - self._kv_taken)
-        # The fence opens when a command's run has left the merger. The run of the next command waits for that:
+        # The fence opens when a command's run has left the merger. The run of the next command waits for
+        # that:
         # following without a gap, it would hide the end, and the fence would wait for it, too.
         waiting = Signal(3)
         settled = Signal(2)

@@ -9,7 +9,8 @@ from ..config import Engine
 from ..types import ChannelCommand, Header, KvCommand, OpEntry, Task, Work
 
 SPACING = 6     # cycles between two commands: the round trip of the channels' `room` (registers on both ways)
-FIRST_COMMAND = SPACING + 4     # cycles from `go` to the first command: fetch, decode, command and its register
+# cycles from `go` to the first command: fetch, decode, command and its register
+FIRST_COMMAND = SPACING + 4
 
 
 class PassInfo(data.Struct):

@@ -14,8 +14,8 @@ from symlight.model.config import PRE_BITS
 
 from ..config import Engine
 from ..types import Header, NormParameter, OpEntry, Task
-from .event import ScalarEvent
 from .decay import ResidualSum
+from .event import ScalarEvent
 from .layernorm import LayerNormNormalise, LayerNormStatistics
 from .stages import Pipeline
 from .words import Route, WordOp

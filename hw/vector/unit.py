@@ -16,8 +16,16 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ..config import Engine
-from ..types import PARAMETER_BITS, Cast, Header, OpEntry, ScaleParameter, StepParameter
-from ..types import broadcast_layout, drain_layout
+from ..types import (
+    PARAMETER_BITS,
+    Cast,
+    Header,
+    OpEntry,
+    ScaleParameter,
+    StepParameter,
+    broadcast_layout,
+    drain_layout,
+)
 from .attention import FusionPath
 from .event import Eventise, PopCount, StepThreshold
 from .gelu import Gelu
@@ -25,7 +33,6 @@ from .residual import ResidualPath
 from .stages import Pipeline
 from .state import DecayPath, EncoderPath, word16
 from .words import Route, WordOp
-
 
 CAST_REGISTERS = 2      # from a path's word to the broadcast bus
 DONE_REGISTERS = 1      # from a path's last word to `done`

@@ -1,4 +1,5 @@
-"""The contract's tests fail on devices and drivers that break it: each of these faults is found by the test that is named."""
+"""The contract's tests fail on devices and drivers that break it: each of these faults is found by the test
+that is named."""
 
 import pytest
 import test_device_layer as layer
@@ -27,7 +28,10 @@ class Faults:
 
         class Bo(api.bo):
             def sync(self, direction, *part):
-                lost = {"lost to": directions.XCL_BO_SYNC_BO_TO_DEVICE, "lost from": directions.XCL_BO_SYNC_BO_FROM_DEVICE}
+                lost = {
+                    "lost to": directions.XCL_BO_SYNC_BO_TO_DEVICE,
+                    "lost from": directions.XCL_BO_SYNC_BO_FROM_DEVICE,
+                }
                 if not (faults.on and direction is lost.get(faults.fault)):
                     super().sync(direction, *part)
 
@@ -90,7 +94,9 @@ def found(check, *arguments) -> None:
 
 
 def test_a_driver_that_forgets_the_rest_of_a_word(faults, monkeypatch):
-    monkeypatch.setattr(host_card, "_aligned", lambda offset, size: (offset // 64 * 64, (offset + size) // 64 * 64))
+    monkeypatch.setattr(
+        host_card, "_aligned", lambda offset, size: (offset // 64 * 64, (offset + size) // 64 * 64)
+    )
     found(layer.test_transfers_of_any_size_leave_their_neighbours_alone, faults.card("none"))
 
 
@@ -122,7 +128,9 @@ def test_a_driver_that_does_not_ask_for_the_kernel_alone(faults):
 
     api = altered(faults.rig.api, hw_context=Context)
     faults.rig.card(api)
-    assert faults.rig.card(api), "a shared kernel opens twice; test_every_release_opens_the_kernel_for_itself demands a refusal"
+    assert faults.rig.card(api), (
+        "a shared kernel opens twice; test_every_release_opens_the_kernel_for_itself demands a refusal"
+    )
 
 
 def make(rig: Rig):
@@ -131,20 +139,25 @@ def make(rig: Rig):
 
 def test_a_driver_that_believes_any_mailbox(faults, monkeypatch):
     decode = Mailbox.decode.__func__
-    monkeypatch.setattr(Mailbox, "decode", classmethod(lambda cls, raw, run_id: decode(cls, raw, int.from_bytes(raw[4:8], "little"))))
+    monkeypatch.setattr(
+        Mailbox, "decode",
+        classmethod(lambda cls, raw, run_id: decode(cls, raw, int.from_bytes(raw[4:8], "little")))
+    )
     found(driver.test_the_mailbox_of_an_earlier_run_is_refused, faults.rig, make(faults.rig))
 
 
 def test_a_driver_that_does_not_clear_its_mailbox(faults, monkeypatch):
     write = host_card.Card.write
     monkeypatch.setattr(
-        host_card.Card, "write", lambda self, name, offset, data: None if (name, offset) == ("io", Io.MAILBOX) else write(self, name, offset, data)
+        host_card.Card, "write", lambda self, name, offset,
+        data: None if (name, offset) == ("io", Io.MAILBOX) else write(self, name, offset, data)
     )
     found(driver.test_a_run_reported_complete_before_its_end_is_refused, faults.rig, make(faults.rig))
 
 
 def test_a_driver_that_goes_on_after_ctrl_c(faults, monkeypatch):
-    """The session of an interrupted run must be lost, and a run that goes on must make the device unusable."""
+    """The session of an interrupted run must be lost, and a run that goes on must make the device
+    unusable."""
     monkeypatch.setattr(Accelerator, "_let_finish", lambda self: None)
     monkeypatch.setattr(Accelerator, "_check_session", lambda self: None)
     expected = driver.expected.__wrapped__(faults.rig)

@@ -10,7 +10,8 @@ from symlight.host.telemetry import Reading, Sample, Series
 
 
 class World:
-    """Time that passes only when somebody works or sleeps, and a machine whose runs take and draw what the test says.
+    """Time that passes only when somebody works or sleeps, and a machine whose runs take and draw what the
+    test says.
 
     Members
     -------
@@ -24,8 +25,11 @@ class World:
         Added to both: a card that warms up.
     """
 
-    def __init__(self, *, idle=23.0, busy=28.0, prefill=0.05, decode=0.2, overhead=0.001, drift=lambda t: 0.0):
-        self.idle, self.busy, self.prefill, self.decode, self.overhead, self.drift = idle, busy, prefill, decode, overhead, drift
+    def __init__(
+        self, *, idle=23.0, busy=28.0, prefill=0.05, decode=0.2, overhead=0.001, drift=lambda t: 0.0
+    ):
+        self.idle, self.busy, self.prefill = idle, busy, prefill
+        self.decode, self.overhead, self.drift = decode, overhead, drift
         self.now = 100.0
         self.edges, self.levels = [0.0], [idle]     # power as steps: from edge on, level
         self.runs: list[tuple[int, int]] = []
@@ -71,19 +75,25 @@ class WorldMachine:
             tokens[-1] = 99
         cycles = round(seconds * self.clock_mhz * 1e6 * 0.9)    # the host sees a tenth more
         return RunResult(
-            tokens=tokens, prompt_passes=max(0, len(prompt) - 1) if not n_new else 1, decode_passes=max(0, n_new - 1),
-            active=np.zeros((1, 4), np.int64), cycles=Cycles(cycles, 0 if n_new else cycles, cycles if n_new else 0, {}),
+            tokens=tokens, prompt_passes=max(0, len(prompt) - 1) if not n_new else 1,
+            decode_passes=max(0, n_new - 1),
+            active=np.zeros((1, 4), np.int64),
+            cycles=Cycles(cycles, 0 if n_new else cycles, cycles if n_new else 0, {}),
         )
 
 
 class WorldSampler:
     """What `host.telemetry.Sampler` is, without a thread: samples the world's past when asked.
 
-    The sensor measures every `refresh` seconds with a phase and jitter, and is read every `period`; `silent`: (from, to) without answers.
+    The sensor measures every `refresh` seconds with a phase and jitter, and is read every `period`; `silent`:
+    (from, to) without answers.
     """
 
-    def __init__(self, world: World, *, period=0.25, phase=0.3, jitter=0.0, seed=1, silent=(0.0, 0.0), mute=False):
-        self.world, self.period, self.phase, self.jitter, self.silent, self.mute = world, period, phase, jitter, silent, mute
+    def __init__(
+        self, world: World, *, period=0.25, phase=0.3, jitter=0.0, seed=1, silent=(0.0, 0.0), mute=False
+    ):
+        self.world, self.period, self.phase = world, period, phase
+        self.jitter, self.silent, self.mute = jitter, silent, mute
         self.sensor, self.failed, self._seed = SimpleNamespace(source="made up"), 0, seed
         self.entered = self.left = False
 

@@ -1,4 +1,5 @@
-"""Energy out of power readings: answers that are known, properties, and wrong ways of counting that the same checks refuse."""
+"""Energy out of power readings: answers that are known, properties, and wrong ways of counting that the same
+checks refuse."""
 
 import numpy as np
 import pytest
@@ -26,12 +27,15 @@ FREE = {"max_gap": float("inf"), "min_samples": 0}
 def test_equation_8_gives_the_papers_equation_11():
     """Section 5.2: 643.03 tokens/s, 28.534 W active, 23.623 W loaded idle."""
     parts = split(28.534, 23.623, 643.03)
-    assert [round(value, 5) for value in (parts.gross, parts.idle_share, parts.incremental)] == [0.04437, 0.03674, 0.00764]
+    assert [round(value, 5) for value in (parts.gross, parts.idle_share, parts.incremental)] == [
+        0.04437, 0.03674, 0.00764
+    ]
     assert round(100 * parts.idle_share / parts.gross, 1) == 82.8
 
 
 def test_equations_9_and_10_give_the_papers_rates():
-    """p32/n128: 643.2 tokens/s of decoding and 518.4 of requests leave 48 ms to the prefill, which is 32 passes of 1.5 ms."""
+    """p32/n128: 643.2 tokens/s of decoding and 518.4 of requests leave 48 ms to the prefill, which is 32
+    passes of 1.5 ms."""
     decode = 128 / 643.2
     assert decode_rate(128, decode) == pytest.approx(643.2)
     prefill = 128 / 518.4 - decode
@@ -70,7 +74,9 @@ def ends_on_samples(integrate):
 
 def peak(integrate):
     """What lies outside the window does not count, though its samples are close."""
-    assert integrate([0, 1, 1.5, 2, 3, 4, 5, 6], [900, 10, 10, 10, 10, 10, 10, 900], 1, 5) == pytest.approx(40)
+    assert integrate([0, 1, 1.5, 2, 3, 4, 5, 6], [900, 10, 10, 10, 10, 10, 10, 900], 1, 5) == pytest.approx(
+        40
+    )
 
 
 def uneven(integrate):
@@ -113,7 +119,9 @@ def held(times, watts, begin, end):
     return float(np.sum(np.diff(grid) * p[np.searchsorted(t, grid[:-1], "right") - 1]))
 
 
-@pytest.mark.parametrize("wrong", [mean_times_duration, without_ends, whole_samples, held], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "wrong", [mean_times_duration, without_ends, whole_samples, held], ids=lambda f: f.__name__
+)
 def test_wrong_integrals_fail_the_known_answers(wrong):
     failed = []
     for answer in KNOWN:
@@ -145,7 +153,9 @@ def test_windows_add_up(data, readings):
     a, b, c = inside(data, times, 3)
     if a < b < c:
         whole = energy(times, watts, a, c, **FREE)
-        assert energy(times, watts, a, b, **FREE) + energy(times, watts, b, c, **FREE) == pytest.approx(whole, rel=1e-9, abs=1e-9)
+        assert energy(times, watts, a, b, **FREE) + energy(times, watts, b, c, **FREE) == pytest.approx(
+            whole, rel=1e-9, abs=1e-9
+        )
 
 
 @given(st.data(), series())
@@ -175,13 +185,15 @@ def test_a_sample_on_the_line_changes_nothing(data, readings):
     if b > a and extra not in times:
         more = np.insert(times, np.searchsorted(times, extra), extra)
         power = np.interp(more, times, watts)
-        assert energy(more, power, a, b, **FREE) == pytest.approx(energy(times, watts, a, b, **FREE), rel=1e-9, abs=1e-6)
+        assert energy(more, power, a, b, **FREE) == pytest.approx(
+            energy(times, watts, a, b, **FREE), rel=1e-9, abs=1e-6
+        )
 
 
 @given(st.floats(0.01, 0.99), st.floats(0.01, 0.99), st.integers(10, 90), st.floats(0.1, 40))
 def test_a_step_costs_at_most_a_refresh(phase, rest, seconds, step):
-    """The truth: idle, then `step` watts more between 0 and the end, measured once a second at any phase. What the ramps at both ends
-    miss is never more than the step over one refresh, and never negative."""
+    """The truth: idle, then `step` watts more between 0 and the end, measured once a second at any phase.
+    What the ramps at both ends miss is never more than the step over one refresh, and never negative."""
     end = seconds + rest
     times = np.arange(-4, seconds + 6) + phase
     watts = 20 + step * ((times >= 0) & (times <= end))
@@ -215,7 +227,10 @@ def test_an_answer_that_stays_is_measured_again():
 
 def test_counting_every_answer_would_be_wrong():
     """The same series with its repeats: the trapezoids turn into steps, and the check notices."""
-    truth = lambda t: 20 + 4 * t
+
+    def truth(t):
+        return 20 + 4 * t
+
     polls = np.arange(0, 12, 0.25)
     watts = truth(np.floor(polls))
     kept = new_readings(polls, watts)
@@ -248,7 +263,10 @@ def test_a_gap_is_refused_wherever_it_lies():
     assert energy(times, watts, 16, 30) == pytest.approx(14 * 30)
 
 
-@pytest.mark.parametrize("times, begin, end", [([0, 2, 1, 3], 0, 3), ([0, 1, 1, 3], 0, 3), ([0, 1, 2, 3], 2, 2), ([0, 1, 2, 3], 3, 1)])
+@pytest.mark.parametrize(
+    "times, begin, end",
+    [([0, 2, 1, 3], 0, 3), ([0, 1, 1, 3], 0, 3), ([0, 1, 2, 3], 2, 2), ([0, 1, 2, 3], 3, 1)]
+)
 def test_what_is_no_series_or_no_window_is_an_error(times, begin, end):
     with pytest.raises(ValueError, match="in order of time"):
         energy(times, [1.0] * 4, begin, end)

@@ -1,4 +1,5 @@
-"""What the sensors of a card say, in the shapes of XRT and of the driver's hwmon folder, and the thread that reads them."""
+"""What the sensors of a card say, in the shapes of XRT and of the driver's hwmon folder, and the thread that
+reads them."""
 
 import json
 import threading
@@ -43,8 +44,10 @@ def test_board_power_out_of_xrts_answer():
 
 
 @pytest.mark.parametrize("text", [
-    shapes.electrical("N/A"), shapes.electrical("NA"), shapes.electrical("nan"), shapes.electrical(""), shapes.electrical("0.000000"),
-    "", "{}", "[]", "no json", "null", '{"power_consumption_watts": null}', '{"power_consumption_watts": ["1"]}',
+    shapes.electrical("N/A"), shapes.electrical("NA"), shapes.electrical("nan"), shapes.electrical(""),
+    shapes.electrical("0.000000"),
+    "", "{}", "[]", "no json", "null", '{"power_consumption_watts": null}',
+    '{"power_consumption_watts": ["1"]}',
 ])  # fmt: skip
 def test_a_card_that_gives_no_power(text):
     """ "N/A" is what XRT says when the query fails; 0 is what a sensor that is not there reads."""
@@ -53,13 +56,18 @@ def test_a_card_that_gives_no_power(text):
 
 def test_temperatures_of_the_sensors_that_are_there():
     assert temperatures(shapes.thermal(71, 66)) == {"pcb_top_front": 41, "fpga0": 71, "fpga_hbm": 66}
-    for text in ("", "{}", "[]", '{"thermals": ""}', '{"thermals": {"error_msg": "Information unavailable"}}', '{"thermals": [1]}'):
+    for text in (
+        "", "{}", "[]", '{"thermals": ""}', '{"thermals": {"error_msg": "Information unavailable"}}',
+        '{"thermals": [1]}'
+    ):
         assert temperatures(text) == {}
 
 
 def test_the_whole_answer_tells_new_from_old():
     """Board power may stay the same to the last digit when a rail has moved."""
-    readings = [XrtSensor(StubCard(shapes.electrical(25, amps), shapes.thermal())).read() for amps in (1.5, 1.5, 1.6)]
+    readings = [
+        XrtSensor(StubCard(shapes.electrical(25, amps), shapes.thermal())).read() for amps in (1.5, 1.5, 1.6)
+    ]
     assert len({reading.text for reading in readings}) == 2
     series = Series([Sample(0.25 * i, reading) for i, reading in enumerate(readings)])
     assert series.new() == [0, 2]
@@ -68,8 +76,13 @@ def test_the_whole_answer_tells_new_from_old():
 def hwmon(folder, power="28534000", name="xilinx_u50_user"):
     node = folder / "0000:3b:00.1" / "hwmon" / "hwmon3"
     node.mkdir(parents=True)
-    files = {"name": name, "in0_input": "12100", "curr1_input": "1500", "temp4_label": "FPGA TEMP", "temp4_input": "71000"}
-    files |= {"temp11_label": "QSPF 0", "temp11_input": "0"} | ({} if power is None else {"power1_input": power})
+    files = {
+        "name": name, "in0_input": "12100", "curr1_input": "1500", "temp4_label": "FPGA TEMP",
+        "temp4_input": "71000",
+    }
+    files |= {"temp11_label": "QSPF 0", "temp11_input": "0"} | (
+        {} if power is None else {"power1_input": power}
+    )
     for file, text in files.items():
         (node / file).write_text(text + "\n")
     return node

@@ -1,4 +1,5 @@
-"""The 194M shapes on 32 channels: bit-exact, within the cycle budget, and as estimated. Takes a long build."""
+"""The 194M shapes on 32 channels: bit-exact, within the cycle budget, and as estimated. Takes a long
+build."""
 
 from dataclasses import replace
 

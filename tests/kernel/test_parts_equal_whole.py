@@ -13,10 +13,11 @@ from symlight.sim.build import build_model
 from symlight.sim.manifest import read_kernel
 from symlight.sim.model import Model
 
-
 BANK, IO_BYTES = 0x1000_0000, 1 << 20
 IO = BANK - IO_BYTES
-SETTINGS = {"timed": {}, "noisy": {"ar_stall": 40, "r_stall": 40, "aw_stall": 40, "w_stall": 40, "b_stall": 40}}
+SETTINGS = {
+    "timed": {}, "noisy": {"ar_stall": 40, "r_stall": 40, "aw_stall": 40, "w_stall": 40, "b_stall": 40}
+}
 
 
 class Machine:
@@ -24,7 +25,9 @@ class Machine:
 
     def __init__(self, library, engine, images, settings, threads):
         self.engine = engine
-        self.model = Model(library, channels=engine.channels, clock_mhz=175, settings=settings, threads=threads)
+        self.model = Model(
+            library, channels=engine.channels, clock_mhz=175, settings=settings, threads=threads
+        )
         self.arguments = {a.name: a for a in interface.arguments(engine.channels)}
         for channel, image in enumerate(images):
             self.model.attach(channel, BANK * channel, image)

@@ -1,4 +1,5 @@
-"""Kernels simulated in parts: same cycles as whole, any number of threads, and the check of what makes it exact."""
+"""Kernels simulated in parts: same cycles as whole, any number of threads, and the check of what makes it
+exact."""
 
 from pathlib import Path
 
@@ -14,14 +15,17 @@ pytestmark = pytest.mark.timeout(120)
 CACHE = Path(__file__).resolve().parents[2] / "build" / "models"
 CHANNELS = 3
 WIDTHS = {
-    "araddr": 64, "awaddr": 64, "rdata": 256, "wdata": 256, "wstrb": 32, "arlen": 8, "awlen": 8, "arsize": 3, "awsize": 3,
-    "arburst": 2, "awburst": 2, "rresp": 2, "bresp": 2,
+    "araddr": 64, "awaddr": 64, "rdata": 256, "wdata": 256, "wstrb": 32, "arlen": 8, "awlen": 8, "arsize": 3,
+    "awsize": 3, "arburst": 2, "awburst": 2, "rresp": 2, "bresp": 2,
 }
 INPUTS = {"arready", "rdata", "rresp", "rlast", "rvalid", "awready", "wready", "bresp", "bvalid"}
 CONTROL_INPUTS = {
-    "awaddr": 12, "awvalid": 1, "wdata": 32, "wstrb": 4, "wvalid": 1, "bready": 1, "araddr": 12, "arvalid": 1, "rready": 1,
+    "awaddr": 12, "awvalid": 1, "wdata": 32, "wstrb": 4, "wvalid": 1, "bready": 1, "araddr": 12, "arvalid": 1,
+    "rready": 1,
 }
-CONTROL_OUTPUTS = {"awready": 1, "wready": 1, "bresp": 2, "bvalid": 1, "arready": 1, "rdata": 32, "rresp": 2, "rvalid": 1}
+CONTROL_OUTPUTS = {
+    "awready": 1, "wready": 1, "bresp": 2, "bvalid": 1, "arready": 1, "rdata": 32, "rresp": 2, "rvalid": 1
+}
 
 
 def _bits(width):
@@ -44,14 +48,15 @@ def channel_text(answer):
     bus, idle = _declare("bus__")
     ports = ["clk", "rst", "index", "x", "y", *(f"bus__{n}" for n in AXI_PORTS)]
     return "\n".join([
-        f"module symlight_channel({', '.join(ports)});", "  input clk;", "  input rst;", "  input [4:0] index;",
-        "  input [69:0] x;", "  output [69:0] y;", *bus, *idle, "  reg [69:0] r;",
+        f"module symlight_channel({', '.join(ports)});", "  input clk;", "  input rst;",
+        "  input [4:0] index;", "  input [69:0] x;", "  output [69:0] y;", *bus, *idle, "  reg [69:0] r;",
         "  always @(posedge clk) r <= rst ? 0 : x + index + 1;", f"  assign y = {answer};", "endmodule", "",
     ])
 
 
 def kernel_text():
-    """A kernel that sums what its channels make of a counter, and interrupts when the sum is 3 * 1000 + 0 + 1 + 2 + 3."""
+    """A kernel that sums what its channels make of a counter, and interrupts when the sum is 3 * 1000 + 0 + 1
+    + 2 + 3."""
     lines = ["ap_clk", "ap_rst_n", "interrupt"]
     body = ["  input ap_clk;", "  input ap_rst_n;", "  output interrupt;"]
     for name, width in CONTROL_INPUTS.items():
@@ -64,7 +69,10 @@ def kernel_text():
         bus, idle = _declare(f"m_axi_hbm{k:02d}_")
         body += bus + idle
         lines += [f"m_axi_hbm{k:02d}_{n}" for n in AXI_PORTS]
-    inner = ["module kernel(clk, rst, done);", "  input clk;", "  input rst;", "  output reg done;", "  reg [69:0] n;"]
+    inner = [
+        "module kernel(clk, rst, done);", "  input clk;", "  input rst;", "  output reg done;",
+        "  reg [69:0] n;",
+    ]
     inner.append("  always @(posedge clk) n <= rst ? 0 : n + 1;")
     places = []
     for k in range(CHANNELS):
@@ -73,10 +81,10 @@ def kernel_text():
     inner += [f"  always @(posedge clk) done <= ({' + '.join(places)}) == 70'd3006;", "endmodule", ""]
     wires = ", ".join(f".bus__{n}({'0' if n in INPUTS else ''})" for n in AXI_PORTS)
     return "\n".join([
-        f"module symlight({', '.join(lines)});", *body, "  kernel kernel(ap_clk, !ap_rst_n, interrupt);", "endmodule", "",
-        *inner,
-        "module place(clk, rst, index, x, y);", "  input clk;", "  input rst;", "  input [4:0] index;", "  input [69:0] x;",
-        "  output [69:0] y;",
+        f"module symlight({', '.join(lines)});", *body, "  kernel kernel(ap_clk, !ap_rst_n, interrupt);",
+        "endmodule", "", *inner,
+        "module place(clk, rst, index, x, y);", "  input clk;", "  input rst;", "  input [4:0] index;",
+        "  input [69:0] x;", "  output [69:0] y;",
         f"  symlight_channel instance(.clk(clk), .rst(rst), .index(index), .x(x), .y(y), {wires});".replace(
             "instance(", "\\instance ("),
         "endmodule", "",

@@ -33,8 +33,8 @@ def proofs() -> list[type]:
     return importlib.import_module("catalogue").PROOFS
 
 
-def check(proof: type, folder: Path) -> dict:
-    """Every run of one proof. A run that fails is in the result, not an exception."""
+def check(proof: type, folder: Path, commit: str) -> dict:
+    """Every run of one proof, of `commit`. A run that fails is in the result, not an exception."""
     design = proof()
     problem = Problem(design, folder, proof.__name__, proof.assumed)
     runs = [problem.bmc(proof.bmc)]
@@ -45,9 +45,9 @@ def check(proof: type, folder: Path) -> dict:
     invariants = {slug(message) for message in design.invariants}
     return {
         "name": proof.__name__,
-        "design": type(proof().component()).__module__.removeprefix("symlight."),
+        "design": design.subject,
         "title": proof.title,
-        "commit": _commit(),
+        "commit": commit,
         "proved": "for ever" if proof.induction else f"for {proof.bmc} cycles from reset",
         "claims": [claim for claim in problem.claims if slug(claim) not in invariants],
         "covers": problem.covers,
@@ -98,12 +98,12 @@ def run_formal(out: Path, only: tuple[str, ...] = (), say=print) -> dict:
         raise UserError(
             f"formal proofs need {', '.join(missing)}; install the extra: pip install -e '.[evidence]'"
         )
-    results = []
+    results, commit = [], _commit()
     chosen = [proof for proof in proofs() if not only or proof.__name__ in only]
     with tempfile.TemporaryDirectory(prefix="symlight-formal-") as folder:
         for number, proof in enumerate(chosen, 1):
             say(f"[{number}/{len(chosen)}] {proof.title}")
-            results.append(result := check(proof, Path(folder)))
+            results.append(result := check(proof, Path(folder), commit))
             seconds = sum(run["seconds"] for run in result["runs"])
             say(f"    {'proved ' + result['proved'] if holds(result) else 'DOES NOT HOLD'}, {seconds:.0f} s")
     evidence = {

@@ -62,7 +62,8 @@ class Proof(Elaboratable):
 
     def __init__(self, sabotage=None):
         self._sabotage = sabotage
-        self.invariants: list[str] = []  # messages, once elaborated
+        self.invariants: list[str] = []  # once elaborated: messages
+        self.subject = ""  # once elaborated: the component's module
 
     def component(self):
         """The component under proof."""
@@ -78,7 +79,7 @@ class Proof(Elaboratable):
 
     def invariant(self, m: Module, test, message: str):
         """A claim about the component's inside, for induction."""
-        if self._sabotage is None:
+        if self._sabotage is None and self.induction is not None:
             self.invariants.append(message)
             m.d.comb += Assert(test, message)
 
@@ -86,6 +87,7 @@ class Proof(Elaboratable):
         m = Module()
         with self.reduced():
             dut = Opened(self.component())
+        self.subject = type(dut.component).__module__.removeprefix("symlight.")
         if self._sabotage is not None:
             self._sabotage(dut)
         m.submodules.dut = dut.module

@@ -2,7 +2,7 @@
 
 from amaranth.hdl import Assert, Assume, Cover, Module, Mux, Signal
 from opened import Opened, drive_freely
-from proof import Proof, assume_holds, before, holds
+from proof import AnyConst, Proof, assume_holds, before, holds
 from proofs_queue import queue_invariant, queue_word
 
 from symlight.hw.axi import MAX_BURST, PAGE_BYTES
@@ -119,6 +119,44 @@ class Bursts(_Merger):
         self.invariant(m, inside == merged_beats(dut), "beats inside are held or in the queue")
 
 
+class Addresses(_Merger):
+    """Any address is watched: it came with a run, and left with a burst."""
+
+    title = (
+        "BurstMerger (32-byte beats, 24-bit addresses): every address that goes in has come out when "
+        "idle, and no other comes out"
+    )
+
+    def follow(self, m, dut, put, get):
+        merger = dut.component
+        run, out = merger.i.p, merger.o.p
+        watched, came, left = AnyConst(BEAT_ADDRESS), Signal(), Signal()
+        with m.If(put & _covers(run, watched)):
+            m.d.sync += came.eq(1)
+        with m.If(get & _covers(out, watched)):
+            m.d.sync += left.eq(1)
+        m.d.comb += [
+            Assert(
+                ~merger.o.valid | ~_covers(out, watched) | came, "no address comes out that did not go in"
+            ),
+            Assert(~merger.idle | ~came | left, "every address that went in has left when idle"),
+        ]
+        queue = dut.part("queue")
+        first, second = queue_word(queue, 0), queue_word(queue, 1)
+        held = (watched - dut.signal("address"))[:BEAT_ADDRESS] < held_beats(dut)
+        here = (
+            held
+            | ((queue.component.level > 0) & _covers(first, watched))
+            | ((queue.component.level > 1) & _covers(second, watched))
+        )
+        self.invariant(m, (~here | came) & (~came | left | here), "an address that came is here or has left")
+
+
+def _covers(piece, address):
+    """Whether a run or burst holds `address`."""
+    return (address - piece.address)[:BEAT_ADDRESS] < piece.beats
+
+
 def _ignores_pages(dut):
     """The first burst of a run may be full wherever it starts."""
     dut.module.d.comb += dut.part("queue").component.i.p.beats.eq(
@@ -130,6 +168,11 @@ def _long_burst(dut):
     dut.module.d.comb += dut.part("queue").component.i.p.beats.eq(
         Mux(dut.signal("full"), dut.signal("limit"), 17)
     )
+
+
+def _merges_anything(dut):
+    """A run is taken for a continuation wherever it starts."""
+    dut.module.d.comb += dut.signal("continues").eq(dut.component.i.valid & dut.signal("excess")[-1])
 
 
 def _early_idle(dut):
@@ -150,5 +193,9 @@ Bursts.broken = {
     "idle too early": (_early_idle, "idle when every beat has left"),
     "drops a burst that waits": (_drops_burst, "bursts hold until ready"),
 }
+Addresses.broken = {
+    "merges runs that are no continuation": (_merges_anything, "no address comes out that did not go in"),
+    "idle too early": (_early_idle, "every address that went in has left when idle"),
+}
 
-PROOFS = [Bursts]
+PROOFS = [Bursts, Addresses]

@@ -1,14 +1,11 @@
 """Packages of small kernels, made once."""
 
-from pathlib import Path
-
 import pytest
+from bitstream_cache import CACHE
 
 from symlight.bitstreams.package import write_package
 from symlight.host.kernels import obtain_kernel
 from symlight.model.config import preset
-
-CACHE = Path(__file__).resolve().parents[2] / "build" / "cache"  # shared with tests/kernel
 
 
 @pytest.fixture(scope="session")

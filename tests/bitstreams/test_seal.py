@@ -5,11 +5,13 @@ import json
 import shutil
 
 import pytest
+from bitstream_cache import CACHE
 from linked import UUID, embedded_metadata, ip_layout, key_values, linked
 
 from symlight.bitstreams.axlf import encode
 from symlight.bitstreams.reports import timing, utilisation
 from symlight.bitstreams.seal import seal
+from symlight.host import packaging
 from symlight.host.cli import run
 from symlight.host.identity import check_xclbin
 from symlight.host.kernels import read_manifest
@@ -156,6 +158,23 @@ def test_reports_that_are_none(folder, link):
         timing(TIMING.replace("-0.113", "NA"))
     with pytest.raises(UserError, match="no row 'URAM'"):
         utilisation(UTILISATION.replace("| URAM ", "| other"))
+
+
+def test_the_commands_that_write(kernel_folder, package_folder, tmp_path, capsys, monkeypatch):
+    out = tmp_path / "out"
+    words = ["package", "--model", "demo", "--card", "sim4", "--build", "partial-kv", "--cache", str(CACHE)]
+    assert run([*words, "--out", str(out)]) == 0
+    files = sorted(file.name for file in package_folder.iterdir())
+    assert capsys.readouterr().out.split() == [str(out / name) for name in files]
+    assert [name for name in files if (out / name).read_bytes() != (package_folder / name).read_bytes()] == []
+    (tmp_path / "file").write_text("")
+    assert run([*words, "--out", str(tmp_path / "file")]) == 2
+    assert "cannot write to" in capsys.readouterr().err
+    monkeypatch.setattr(packaging, "BUILDS", ["partial-kv"])
+    assert run(["manifests", "--out", str(tmp_path / "m"), "--card", "sim4", "--cache", str(CACHE)]) == 0
+    manifest = tmp_path / "m" / "sim4-partial-kv" / "manifest.json"
+    assert manifest.read_bytes() == (out / "manifest.json").read_bytes()
+    assert capsys.readouterr().out.split() == [str(manifest), json.loads(manifest.read_text())["build_id"]]
 
 
 def test_the_command(folder, link, capsys):

@@ -78,16 +78,20 @@ write_package(folder / "kernel", folder / "package", preset("tiny"), "tiny")
 """
 
 
-@pytest.mark.timeout(240, func_only=True)
+@pytest.mark.timeout(600, func_only=True)
 def test_generation_gives_the_same_bytes_in_every_process(tmp_path):
     folders = [tmp_path / "first", tmp_path / "second in another place"]
-    for seed, folder in zip(("1", "20261130"), folders):
-        subprocess.run(
-            [sys.executable, "-c", _GENERATE, str(folder)],
-            env=os.environ | {"PYTHONHASHSEED": seed},
-            check=True,
-            timeout=200,
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", _GENERATE, str(folder)], env=os.environ | {"PYTHONHASHSEED": seed}
         )
+        for seed, folder in zip(("1", "20261130"), folders, strict=True)
+    ]
+    try:
+        assert [process.wait(timeout=580) for process in processes] == [0, 0]
+    finally:
+        for process in processes:
+            process.kill()
     first, second = (
         {file.name: file.read_bytes() for file in (folder / "package").iterdir()} for folder in folders
     )

@@ -1,14 +1,26 @@
 """Signatures of the kernel's bus ports: AXI4 master of one pseudo-channel, AXI4-Lite slave of the control
 registers."""
 
+from amaranth.hdl import Cat
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 RESP_OKAY = 0
 BURST_INCR = 1
 MAX_BURST = 16          # beats; the hardened HBM port is AXI3
 PAGE_BYTES = 4096       # no burst crosses a multiple of it
+CARRIED_BITS = 44       # of a byte address: no buffer lies across a multiple of 16 TB, the rest is the pointer's
 BANK_BYTES = 256 << 20  # of a pseudo-channel: no buffer of the host is larger, nor one transfer to the card
+
+
+def byte_address(pointer, beat, beat_bytes: int):
+    """Byte address of beat `beat` behind `pointer`, a multiple of 4 KB: a sum in one short carry chain."""
+    page = exact_log2(PAGE_BYTES)
+    shift = exact_log2(beat_bytes)
+    inside = page - shift               # bits of `beat` within a page
+    high = (pointer[page:CARRIED_BITS] + beat[inside:])[:CARRIED_BITS - page]
+    return Cat((beat[:inside] << shift)[:page], high, pointer[CARRIED_BITS:])
 
 
 class AxiMaster(wiring.Signature):

@@ -1,6 +1,6 @@
 """Small parts that many components use: a stream queue, and a checker of the stream rules."""
 
-from amaranth.hdl import Assert, Elaboratable, Module, Signal
+from amaranth.hdl import Assert, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -98,6 +98,37 @@ class Queue(wiring.Component):
             m.d.sync += stored.eq(stored + 1)
         with m.If(read.en & ~put):
             m.d.sync += stored.eq(stored - 1)
+
+
+class Slice(wiring.Component):
+    """Register slice of a stream: the outputs are registers, and no path leads through it.
+
+    Latency 1, throughput one word a cycle. A second register takes the word that comes while the first one has
+    to wait.
+
+    Members
+    -------
+    i, o : stream.Signature(shape)
+        `i.ready` is a register (inverted), `o` are registers.
+    """
+
+    def __init__(self, shape):
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
+
+    def elaborate(self, platform):
+        m = Module()
+        word = Value.cast(self.i.p)
+        waits, spare = Signal(), Signal(len(word))
+        m.d.comb += self.i.ready.eq(~waits)
+        with m.If(~waits):
+            m.d.sync += spare.eq(word)
+        with m.If(self.o.ready | ~self.o.valid):
+            m.d.sync += [
+                self.o.valid.eq(self.i.valid | waits), self.o.p.eq(Mux(waits, spare, word)), waits.eq(0),
+            ]
+        with m.Elif(self.i.valid):
+            m.d.sync += waits.eq(1)
+        return m
 
 
 class StreamChecker(Elaboratable):

@@ -77,7 +77,7 @@ class AttentionEngine(wiring.Component):
     DRAIN_LATENCY = Answer.LATENCY
     FIRST_READ = 2                              # words taken in, walk started
     END_LATENCY = Staging.LATENCY + 4           # operands, product, sum, pulse
-    SETTLING = Plan.LATENCY
+    SETTLING = Plan.LATENCY + 1
 
     def __init__(self, *, engine: Engine):
         self._engine, self._score = engine, Score(engine=engine)
@@ -195,16 +195,17 @@ class AttentionEngine(wiring.Component):
     def _sequence(self, m, queue, intake, plan, walk, valid):
         """Start with the last word of v, end when everything is summed up and everything has arrived."""
         busy, arrived, loaded = Signal(), Signal(), Signal(12)
+        complete = Signal()             # of the cycle before
         settled = Signal(range(self.SETTLING + 1))
         end = Signal()
         m.d.comb += [
-            end.eq(busy & ~walk.busy & ~(valid[1] | valid[2] | valid[3] | valid[4]) & (loaded >= plan.loads)),
+            end.eq(busy & ~walk.busy & ~(valid[1] | valid[2] | valid[3] | valid[4]) & complete),
             queue.o.ready.eq(end),
             walk.loaded.eq(loaded),
         ]
         m.d.sync += [
             arrived.eq(self.loaded),        # a slot counts when its last beat is in the memory
-            loaded.eq(loaded + arrived - Mux(end, plan.loads, 0)),
+            loaded.eq(Mux(end, loaded - plan.loads, loaded) + arrived), complete.eq(loaded >= plan.loads),
             self.att_done.eq(end),
         ]
         with m.If(intake.start):

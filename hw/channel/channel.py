@@ -187,9 +187,11 @@ class Channel(wiring.Component):
     def _ring(self, m):
         """KV commands to loader and attention, and this channel's place in the ring."""
         levels = []
+        valid, command = Signal(), Signal(KvCommand)
+        m.d.sync += [valid.eq(self.kv_valid), command.eq(self.kv)]
         for name, unit in (("loader", self._loader.commands), ("attention", self._attention.commands)):
             m.submodules[f"{name}_commands"] = queue = Queue(KvCommand, depth=KV_QUEUE)
-            m.d.comb += [queue.i.valid.eq(self.kv_valid), queue.i.p.eq(self.kv)]
+            m.d.comb += [queue.i.valid.eq(valid), queue.i.p.eq(command)]
             connect(m, queue.o, unit)
             levels.append(queue.level)
             with m.If(queue.i.valid):
@@ -288,11 +290,13 @@ class Channel(wiring.Component):
             m.d.comb += getattr(bus, name).eq(getattr(writer, name))
         for name in ("awready", "wready", "bresp", "bvalid"):
             m.d.comb += getattr(writer, name).eq(getattr(bus, name))
+        abort, clear = Signal(), Signal()
+        m.d.sync += [abort.eq(self.abort), clear.eq(self.clear)]
         for unit in (fetch, writer):
             m.d.comb += [
-                unit.pointer.eq(self.pointer), unit.io_pointer.eq(self.io_pointer), unit.abort.eq(self.abort),
+                unit.pointer.eq(self.pointer), unit.io_pointer.eq(self.io_pointer), unit.abort.eq(abort),
             ]
-        m.d.comb += fetch.clear.eq(self.clear)
+        m.d.comb += fetch.clear.eq(clear)
         m.d.sync += [
             self.write_quiet.eq(writer.quiet), self.quiet.eq(writer.quiet & fetch.quiet),
             self.fault.eq(fetch.fault | writer.fault), self.fault_write.eq(writer.fault & ~fetch.fault),

@@ -10,16 +10,17 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from ..axi import BURST_INCR, MAX_BURST, RESP_OKAY
+from ..axi import BURST_INCR, MAX_BURST, RESP_OKAY, byte_address
 from ..config import Engine
 from ..interface import Traffic
-from ..lib import Queue
+from ..lib import Queue, Slice
 from ..types import BEAT_ADDRESS, ChannelCommand, Work, beat_layout
 from .burst import RUN, BurstMerger
 from .gather import ROW
 
 TAGS = 64           # bursts in flight
 SCALE_BEATS = 2     # beats of scales behind a head tile
+KV_WAITING = 4      # KV beats that wait for the loader
 
 TAG = data.StructLayout({"kv": 1, "io": 1, "address": BEAT_ADDRESS, "beats": 5, "traffic": 4})
 
@@ -55,13 +56,13 @@ class _Runs(wiring.Component):
             m.d.sync += [credits.eq(credits + 1), Assert(credits != 7, "KV commands without fences")]
         with m.Elif(self.fenced & ~self.issued):
             m.d.sync += credits.eq(credits - 1)
-        free = ~self.runs.valid | self.runs.ready
-        with m.If(self.runs.ready):
-            m.d.sync += self.runs.valid.eq(0)
+        m.submodules.output = output = Slice(RUN)   # the merger's decision to take a run ends here
+        connect(m, output.o, flipped(self.runs))
+        run, free = output.i, output.i.ready
         with m.FSM() as fsm:
             with m.State("COMMAND"):
                 same = (self.traffic == head.traffic) & (self.io == head.io)
-                with m.If(self.commands.valid & settled & (same | (self.idle & ~self.runs.valid))):
+                with m.If(self.commands.valid & settled & (same | (self.idle & ~output.o.valid))):
                     m.d.sync += [self.traffic.eq(head.traffic), self.io.eq(head.io), base.eq(head.base)]
                     with m.If(head.work == Work.FENCE):
                         m.next = "FENCE"
@@ -77,12 +78,9 @@ class _Runs(wiring.Component):
                 with m.If((total == 0) | free):
                     m.d.comb += self.commands.ready.eq(1)
                     m.next = "COMMAND"
-                with m.If((total != 0) & free):
-                    m.d.sync += [
-                        self.runs.valid.eq(1), self.runs.p.address.eq(base), self.runs.p.beats.eq(total)
-                    ]
+                m.d.comb += [run.valid.eq(total != 0), run.p.address.eq(base), run.p.beats.eq(total)]
             with m.State("ROWS"):
-                with m.If(self._rows(m, head, base, free)):
+                with m.If(self._rows(m, head, base, run)):
                     m.d.comb += self.commands.ready.eq(1)
                     m.next = "COMMAND"
         m.d.comb += self.fencing.eq(fsm.ongoing("FENCE"))
@@ -109,11 +107,11 @@ class _Runs(wiring.Component):
             m.d.sync += cycles.eq(0)
         return total, cycles == self.SETTLING
 
-    def _rows(self, m, head, base, free):
+    def _rows(self, m, head, base, run):
         """A row a cycle: its offset is multiplied in one stage, its address added in the next. Returns "the
         last has left"."""
         product, there, valid, last = Signal(BEAT_ADDRESS), Signal(), Signal(), Signal()
-        move = ~there | ~valid | free
+        move = ~there | ~valid | run.ready
         m.d.comb += self.rows.ready.eq(move & ~(there & last))
         with m.If(move):
             m.d.sync += there.eq(self.rows.valid & self.rows.ready)
@@ -122,11 +120,9 @@ class _Runs(wiring.Component):
                 product.eq(self.rows.p.row * head.beats), valid.eq(self.rows.p.valid),
                 last.eq(self.rows.p.last),
             ]
-        with m.If(there & valid & free):
-            m.d.sync += [
-                self.runs.valid.eq(1), self.runs.p.address.eq(base + product),
-                self.runs.p.beats.eq(head.beats),
-            ]
+        m.d.comb += [
+            run.valid.eq(there & valid), run.p.address.eq(base + product), run.p.beats.eq(head.beats),
+        ]
         return there & last & move
 
 
@@ -197,10 +193,13 @@ class Fetch(wiring.Component):
         m.submodules.merger = merger = BurstMerger(engine)
         m.submodules.kv_merger = kv_merger = BurstMerger(engine)
         m.submodules.tags = self._tags = Queue(TAG, depth=TAGS)
+        m.submodules.kv_slice = self._kv_slice = kv_slice = Slice(RUN)
+        m.submodules.kv_queue = self._kv_queue = Queue(beat_layout(engine), depth=KV_WAITING)
         m.submodules.fifo = self._fifo = Queue(beat_layout(engine), depth=engine.read_beats)
         connect(m, flipped(self.commands), runs.commands)
         connect(m, flipped(self.rows), runs.rows)
         connect(m, runs.runs, merger.i)
+        connect(m, kv_slice.o, kv_merger.i)
         connect(m, self._fifo.o, flipped(self.beats))
         m.d.comb += [
             self.columns.eq(runs.columns), self.log_groups.eq(runs.log_groups),
@@ -218,12 +217,15 @@ class Fetch(wiring.Component):
         kv_flying = Signal(range(TAGS * MAX_BURST + 1))
         main, kv = merger.o, kv_merger.o
         main_go, kv_go = Signal(), Signal()
+        pointer = Signal(64)    # of the runs' buffer, a cycle behind `io`, which changes before the runs come
+        m.d.sync += pointer.eq(Mux(runs.io, self.io_pointer, self.pointer))
         free = (~self.arvalid | self.arready) & tags.i.ready & ~self.abort
         # the choice does not depend on what allows the burst to go: addresses are summed meanwhile
         weights = Signal()
         within = runs.fencing | (kv_flying <= engine.kv_inflight - MAX_BURST)
         m.d.comb += [
-            weights.eq(main.valid & (credit >= main.p.beats)),
+            # credit >= beats, of which there are at most MAX_BURST
+            weights.eq(main.valid & (credit[4:].any() | (credit[:4] >= main.p.beats))),
             main_go.eq(free & weights), kv_go.eq(free & ~weights & kv.valid & within),
             main.ready.eq(main_go), kv.ready.eq(kv_go),
             tags.i.valid.eq(main_go | kv_go), tags.i.p.kv.eq(~weights), tags.i.p.io.eq(weights & runs.io),
@@ -236,25 +238,34 @@ class Fetch(wiring.Component):
         with m.If(self.arready):
             m.d.sync += self.arvalid.eq(0)
         with m.If(main_go | kv_go):
-            shift = engine.beat_bytes.bit_length() - 1
-            pointer = Mux(tags.i.p.io, self.io_pointer, self.pointer)
             m.d.sync += [
-                self.arvalid.eq(1), self.arlen.eq(tags.i.p.beats - 1),
-                self.araddr.eq(pointer + (tags.i.p.address << shift)),
+                self.arvalid.eq(1), self.arlen.eq(Mux(weights, main.p.beats - 1, kv.p.beats - 1)),
+                self.araddr.eq(Mux(
+                    weights, byte_address(pointer, main.p.address, engine.beat_bytes),
+                    byte_address(self.pointer, kv.p.address, engine.beat_bytes),
+                )),
             ]
         freed = self._fifo.o.valid & self._fifo.o.ready
-        m.d.sync += credit.eq(credit - Mux(main_go, main.p.beats, 0) + freed)
         self._kv_taken = Signal()
-        m.d.sync += kv_flying.eq(kv_flying + Mux(kv_go, kv.p.beats, 0) - self._kv_taken)
+        # All sums are there when the decisions are.
+        m.d.sync += credit.eq(Mux(
+            main_go, Mux(freed, credit - (main.p.beats - 1), credit - main.p.beats),
+            Mux(freed, credit + 1, credit),
+        ))
+        m.d.sync += kv_flying.eq(Mux(
+            kv_go, Mux(self._kv_taken, kv_flying + (kv.p.beats - 1), kv_flying + kv.p.beats),
+            Mux(self._kv_taken, kv_flying - 1, kv_flying),
+        ))
         # The fence opens when a command's run has left the merger. The run of the next command waits for
         # that:
         # following without a gap, it would hide the end, and the fence would wait for it, too.
         waiting = Signal(3)
         settled = Signal(2)
-        empty, gate = kv_merger.idle, waiting == 0
+        kv_slice = self._kv_slice
+        empty, gate = kv_merger.idle & ~kv_slice.o.valid, waiting == 0
         m.d.comb += [
-            kv_merger.i.valid.eq(self.kv_runs.valid & gate), kv_merger.i.p.eq(self.kv_runs.p),
-            self.kv_runs.ready.eq(kv_merger.i.ready & gate),
+            kv_slice.i.valid.eq(self.kv_runs.valid & gate), kv_slice.i.p.eq(self.kv_runs.p),
+            self.kv_runs.ready.eq(kv_slice.i.ready & gate),
         ]
         m.d.sync += settled.eq(Mux(empty, Mux(settled == 3, 3, settled + 1), 0))
         opened = (waiting != 0) & empty & (settled != 0)
@@ -266,15 +277,16 @@ class Fetch(wiring.Component):
 
     def _receive(self, m):
         """Beats to the read FIFO or the loader, by the oldest tag; faults; counts."""
-        tags, fifo = self._tags, self._fifo
+        tags, fifo, kv = self._tags, self._fifo, self._kv_queue
         tag = tags.o.p
         taken, kv_free = Signal(), Signal()
+        connect(m, kv.o, flipped(self.kv))
         m.d.comb += [
-            kv_free.eq(self.kv.ready | self.abort),
+            kv_free.eq(kv.i.ready | self.abort),
             self.rready.eq(tags.o.valid & (~tag.kv | kv_free)), taken.eq(self.rvalid & self.rready),
             tags.o.ready.eq(taken & self.rlast), self._kv_taken.eq(taken & tag.kv),
             fifo.i.valid.eq(taken & ~tag.kv), fifo.i.p.eq(self.rdata),
-            self.kv.valid.eq(self.rvalid & tags.o.valid & tag.kv & ~self.abort), self.kv.p.eq(self.rdata),
+            kv.i.valid.eq(self.rvalid & tags.o.valid & tag.kv & ~self.abort), kv.i.p.eq(self.rdata),
         ]
         beat = Signal(5)        # of the burst; only to check the memory
         with m.If(taken):
@@ -287,10 +299,12 @@ class Fetch(wiring.Component):
         with m.If(self.rvalid):
             m.d.sync += Assert(tags.o.valid, "a beat that nobody asked for")
         self._count(m, tag, taken & self.rlast)
-        shift = self._engine.beat_bytes.bit_length() - 1
         with m.If(taken & (self.rresp != RESP_OKAY) & ~self.fault):
             pointer = Mux(tag.io, self.io_pointer, self.pointer)
-            m.d.sync += [self.fault.eq(1), self.fault_address.eq(pointer + (tag.address << shift))]
+            m.d.sync += [
+                self.fault.eq(1),
+                self.fault_address.eq(byte_address(pointer, tag.address, self._engine.beat_bytes)),
+            ]
 
     def _count(self, m, tag, ended):
         """Beats of each kind of traffic; a counter that was not touched since `clear` is zero."""

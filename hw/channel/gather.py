@@ -6,14 +6,16 @@
                                                lanes ◄── items ◄────────┴────────► rows ──► fetch
 """
 
-from amaranth.hdl import Assert, Cat, Module, Mux, Signal
+from amaranth.hdl import Assert, C, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import exact_log2
 
 from ..config import Engine
 from ..lib import Queue
 from ..types import ChannelCommand, Item, Work
+from .pick import Pick, at_least
 
 # a row of the channel's group, or the end of the list
 ROW = data.StructLayout({"row": 13, "valid": 1, "last": 1})
@@ -63,7 +65,8 @@ class _Commands(wiring.Component):
             self.columns.eq(command.columns), self.log_groups.eq(command.log_groups),
             is_head.eq(command.work == Work.HEAD), work.eq(is_head | (command.work == Work.MATRIX)),
             groups.eq((1 << command.log_groups) - 1),
-            self.commands.ready.eq(~work | ((settled == 2) & (self.ready | ~self.valid))),
+            # Not in the cycle in which the one before it is taken: no path leads through both.
+            self.commands.ready.eq(~work | ((settled == 2) & ~self.valid)),
         ]
         m.d.sync += [
             settled.eq(Mux(self.commands.valid & ~self.commands.ready, Mux(settled == 2, 2, settled + 1), 0)),
@@ -95,8 +98,9 @@ class _Buffer(wiring.Component):
     word_valid, word : as `Gather`
     next_ready, next : Out, In
         The decoded next command.
-    take, taken, out, about : In, Out, Out, Out
-        A word can be taken in this cycle; it is taken; the word and what belongs to it.
+    take, taken, out, some, about : In, Out, Out, Out, Out
+        A word can be taken in this cycle; it is taken; the word, which of its elements are not zero (found on the
+        way into the memory), and what belongs to it.
     """
 
     def __init__(self, engine: Engine):
@@ -106,24 +110,30 @@ class _Buffer(wiring.Component):
             "word_valid": In(1), "word": In(8 * engine.lanes),
             "next_ready": Out(1), "next_valid": In(1), "next_about": In(self._about), "next_words": In(8),
             "next_tiles": In(12), "next_head": In(1),
-            "take": In(1), "taken": Out(1), "out": Out(8 * engine.lanes), "about": Out(self._about),
+            "take": In(1), "taken": Out(1), "out": Out(8 * engine.lanes), "some": Out(engine.lanes),
+            "about": Out(self._about),
         })
 
     def elaborate(self, platform):
         m = Module()
-        depth = self._engine.vector_words
-        m.submodules.memory = memory = Memory(shape=8 * self._engine.lanes, depth=depth, init=[])
+        depth, lanes = self._engine.vector_words, self._engine.lanes
+        stored = data.StructLayout({"word": 8 * lanes, "some": lanes})      # 9 bits an element, as block RAM has
+        m.submodules.memory = memory = Memory(shape=stored, depth=depth, init=[])
         write, read = memory.write_port(), memory.read_port()
         # Pointers have a bit more than addresses: full is not empty.
         put, get, oldest = (Signal(range(2 * depth), name=name) for name in ("put", "get", "oldest"))
         fetched, running, bypass = Signal(), Signal(), Signal()
+        empty = Signal(init=1)      # get == put
         run, fetched_about = Signal(self._about), Signal(self._about)
         m.d.comb += [
-            write.en.eq(self.word_valid), write.addr.eq(put), write.data.eq(self.word), read.addr.eq(get),
-            read.en.eq(running & (get != put) & (~fetched | self.take)),
-            bypass.eq(running & (get == put) & self.word_valid & ~fetched & self.take),
+            write.en.eq(self.word_valid), write.addr.eq(put), write.data.word.eq(self.word), read.addr.eq(get),
+            write.data.some.eq(Cat(self.word.word_select(lane, 8).any() for lane in range(lanes))),
+            read.en.eq(running & ~empty & (~fetched | self.take)),
+            bypass.eq(running & empty & self.word_valid & ~fetched & self.take),
             self.taken.eq((self.take & fetched) | bypass),
-            self.out.eq(Mux(fetched, read.data, self.word)), self.about.eq(Mux(fetched, fetched_about, run)),
+            self.out.eq(Mux(fetched, read.data.word, self.word)),
+            self.some.eq(Mux(fetched, read.data.some, write.data.some)),
+            self.about.eq(Mux(fetched, fetched_about, run)),
         ]
         with m.If(self.word_valid):
             m.d.sync += [
@@ -133,14 +143,26 @@ class _Buffer(wiring.Component):
             m.d.sync += [fetched.eq(1), fetched_about.eq(run)]
         with m.Elif(self.take):
             m.d.sync += fetched.eq(0)
-        self._step(m, read.en | bypass, get, oldest, run, running)
+        step, again = Signal(), Signal()
+        m.d.comb += step.eq(read.en | bypass)
+        # What the pointers would say is known a cycle ahead. A next tile finds its words there.
+        with m.If(step & ~empty):
+            m.d.sync += empty.eq(((get + 1)[:len(get)] == put) & ~self.word_valid & ~again)
+        with m.Elif(step):
+            m.d.sync += empty.eq(~again)
+        with m.Elif(self.word_valid):
+            m.d.sync += empty.eq(0)
+        self._step(m, step, again, get, oldest, run, running)
         return m
 
-    def _step(self, m, step, get, oldest, run, running):
+    def _step(self, m, step, again, get, oldest, run, running):
         """Move on by one word; the end of a command loads the next one in the same cycle."""
         head, end, start = Signal(), Signal(), Signal.like(get)
         words, tiles = Signal(8), Signal(12)        # both less one
-        m.d.comb += [end.eq(step & run.last & (tiles == 0)), self.next_ready.eq(end | ~running)]
+        m.d.comb += [
+            again.eq(run.last & (tiles != 0)), end.eq(step & run.last & (tiles == 0)),
+            self.next_ready.eq(end | ~running),
+        ]
         with m.If(step):
             m.d.sync += [get.eq(get + 1), run.index.eq(run.index + 1), run.last.eq(run.index + 1 == words)]
             with m.If(run.last):
@@ -221,51 +243,43 @@ class Gather(wiring.Component):
         return m
 
     def _pick(self, m, buffer, rows):
-        """The lowest picked element goes out; a last word with nothing picked sends the marker."""
+        """The lowest picked element goes out; a last word with nothing picked sends the marker.
+
+        How many are left (`some`, `many`: at least one, two) is counted a cycle ahead, so that the decision to
+        take the next word is short.
+        """
         lanes = self._engine.lanes
+        lane_bits = exact_log2(lanes)
         holds, mask = Signal(), Signal(lanes)       # a word is here, elements still to send
+        some, many = Signal(), Signal()
         about = Signal.like(buffer.about)
         values = [Signal(8, name=f"value_{lane}", reset_less=True) for lane in range(lanes)]
-        rest, chosen = Signal(lanes), Signal(lanes)
-        any_left, final, sends, done = Signal(), Signal(), Signal(), Signal()
+        pick = Pick(m, mask)
+        local, rest = pick.local, Signal(lanes)     # the proofs' broken designs overrule these
+        sends, done, last = Signal(), Signal(), Signal()
         m.d.comb += [
-            chosen.eq(mask & -mask), rest.eq(mask & (mask - 1)), final.eq(rest == 0), any_left.eq(mask != 0),
-            sends.eq(holds & (any_left | about.last) & (about.stream | rows.ready)),
-            done.eq(Mux(any_left | about.last, self.items.ready & (about.stream | rows.ready), 1)),
-            buffer.take.eq(~holds | (final & done)),
-        ]
-        last = Signal()
-        element = Cat((chosen & _lanes_with_bit(lanes, bit)).any() for bit in range(lanes.bit_length() - 1))
-        m.d.comb += [
-            last.eq(final & about.last),
+            rest.eq(mask & ~pick.chosen), last.eq(~many & about.last),
+            sends.eq(holds & (some | about.last) & (about.stream | rows.ready)),
+            done.eq(Mux(some | about.last, self.items.ready & (about.stream | rows.ready), 1)),
+            buffer.take.eq(~holds | (~many & done)),
             # A row leaves in the cycle of its item. `rows.ready` falls by a transfer only, so `items.valid`
             # holds.
-            self.items.valid.eq(sends), self.items.p.value.eq(_select(chosen, values)),
-            self.items.p.valid_row.eq(any_left), self.items.p.last.eq(last),
+            self.items.valid.eq(sends), self.items.p.value.eq(pick.select(values, 8)),
+            self.items.p.valid_row.eq(some), self.items.p.last.eq(last),
             rows.valid.eq(sends & ~about.stream & self.items.ready),
-            rows.p.row.eq(Cat(element, about.index) >> about.log_groups),
-            rows.p.valid.eq(any_left), rows.p.last.eq(last),
+            # index * lanes + lane, over the number of groups: the lane's part is selected, not shifted afterwards
+            rows.p.row.eq((Cat(C(0, lane_bits), about.index) >> about.log_groups) | pick.select(
+                [C(lane, lane_bits) >> about.log_groups for lane in range(lanes)], lane_bits
+            )),
+            rows.p.valid.eq(some), rows.p.last.eq(last),
         ]
         with m.If(buffer.take):
             m.d.sync += holds.eq(buffer.taken)
         with m.Elif(done):
-            m.d.sync += mask.eq(rest)
+            m.d.sync += [mask.eq(rest), some.eq(many), many.eq(at_least(mask, 3)[2])]
         with m.If(buffer.taken):
-            word = [buffer.out.word_select(lane, 8) for lane in range(lanes)]
-            m.d.sync += [about.eq(buffer.about), mask.eq(buffer.about.lanes & (
-                Cat(byte.any() for byte in word) | buffer.about.stream.replicate(lanes)
-            ))]
-            m.d.sync += [value.eq(byte) for value, byte in zip(values, word)]
-
-
-def _lanes_with_bit(lanes: int, bit: int) -> int:
-    """Mask of the lanes whose number has `bit` set."""
-    return sum(1 << lane for lane in range(lanes) if lane >> bit & 1)
-
-
-def _select(chosen, values):
-    """The value of the chosen lane (one-hot), 0 if there is none: a tree, no chain of priorities."""
-    picked = [Mux(chosen[lane], value, 0) for lane, value in enumerate(values)]
-    while len(picked) > 1:
-        picked = [a | b for a, b in zip(picked[::2], picked[1::2])]
-    return picked[0]
+            taken = Signal(lanes)
+            m.d.comb += taken.eq(buffer.about.lanes & (buffer.some | buffer.about.stream.replicate(lanes)))
+            left = at_least(taken, 2)
+            m.d.sync += [about.eq(buffer.about), mask.eq(taken), some.eq(left[0]), many.eq(left[1])]
+            m.d.sync += [value.eq(buffer.out.word_select(lane, 8)) for lane, value in enumerate(values)]

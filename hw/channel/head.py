@@ -15,6 +15,7 @@ from ..types import ACC_BITS, beat_layout
 SCALE_BITS = 16
 LOGIT_BITS = 48
 ID_BITS = 16
+_SPLIT = 17             # low bits of a sum: unsigned, they fit the 18-bit side of a DSP
 
 
 class Best(data.Struct):
@@ -105,13 +106,15 @@ class Head(wiring.Component):
                     m.d.sync += scales[number * half + lane].eq(Cat(low, high))
 
     def _maximum(self, m, held, scales, draining, lane):
-        """Select, multiply (two product registers, for the tool to spread over two DSPs), compare. Returns "at work"."""
+        """Select, multiply, add the partial products, compare. Returns "at work"."""
         engine = self._engine
         number = Signal(ID_BITS - exact_log2(engine.lanes))     # tile * channels + index
         value = Signal(signed(ACC_BITS), reset_less=True)
         scale = Signal(signed(SCALE_BITS + 1), reset_less=True)
-        product = [Signal(signed(LOGIT_BITS), name=f"product_{i}", reset_less=True) for i in range(2)]
-        # 0: operands, 1 and 2: product
+        low = Signal(signed(_SPLIT + SCALE_BITS + 2), reset_less=True)  # partial products, each of a DSP's size
+        high = Signal(signed(ACC_BITS - _SPLIT + SCALE_BITS + 1), reset_less=True)
+        product = Signal(signed(LOGIT_BITS), reset_less=True)
+        # 0: operands, 1: partial products, 2: product
         tokens = [
             Signal(data.StructLayout({"valid": 1, "some": 1, "id": ID_BITS}), name=f"row_{i}") for i in range(3)
         ]
@@ -129,12 +132,12 @@ class Head(wiring.Component):
             with m.If(before.valid):
                 m.d.sync += [after.some.eq(before.some), after.id.eq(before.id)]
         with m.If(tokens[0].valid):
-            m.d.sync += product[0].eq(value * scale)
+            m.d.sync += [low.eq(value[:_SPLIT] * scale), high.eq(value[_SPLIT:].as_signed() * scale)]
         with m.If(tokens[1].valid):
-            m.d.sync += product[1].eq(product[0])
+            m.d.sync += product.eq(Cat(low[:_SPLIT], (low >> _SPLIT) + high))
         row, best = tokens[2], self.best
-        with m.If(row.valid & row.some & (~best.any | (product[1] > best.logit))):
-            m.d.sync += [best.logit.eq(product[1]), best.id.eq(row.id), best.any.eq(1)]
+        with m.If(row.valid & row.some & (~best.any | (product > best.logit))):
+            m.d.sync += [best.logit.eq(product), best.id.eq(row.id), best.any.eq(1)]
         with m.If(self.start):
             m.d.sync += [best.eq(Const(0, len(best.as_value()))), number.eq(self.index)]
         return draining | tokens[0].valid | tokens[1].valid | tokens[2].valid

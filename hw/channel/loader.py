@@ -55,6 +55,7 @@ class Loader(wiring.Component):
         # Read and file sides work on different commands: what is on the way is described by `filing`.
         work = data.StructLayout({
             "stage": 14, "slots": 10, "drop": 1, "local": 9,
+            "none": 1, "one": 1, "drops_first": 1,      # slots is 0, is 1; the first slot is dropped
         })
         m.submodules.filing = filing = Queue(work, depth=QUEUE)
         head = self.commands.p
@@ -71,16 +72,20 @@ class Loader(wiring.Component):
             settled.eq(Mux(self.commands.valid & ~self.commands.ready, Mux(settled == 3, 3, settled + 1), 0)),
         ]
         go, offered = Signal(), Signal()    # a run once offered stays, whatever is written meanwhile
-        ready = (settled == 3) & (offered | ((ahead != 2) & self.writes_quiet)) & filing.i.ready
+        quiet, none = Signal(), Signal()    # both of the cycle before
+        group_mask = ((1 << self.ring.log_groups) - 1)[:5]
+        drops, local = (head.slot & group_mask) == self.group, head.slot >> self.ring.log_groups
+        m.d.sync += [quiet.eq(self.writes_quiet), none.eq(total == 0)]
+        ready = (settled == 3) & (offered | ((ahead != 2) & quiet)) & filing.i.ready
         m.d.sync += offered.eq(self.runs.valid & ~self.runs.ready)
         m.d.comb += [
-            self.runs.valid.eq(ready & self.commands.valid & (total != 0)), self.runs.p.address.eq(head.base),
+            self.runs.valid.eq(ready & self.commands.valid & ~none), self.runs.p.address.eq(head.base),
             self.runs.p.beats.eq(total),
-            go.eq(ready & self.commands.valid & ((total == 0) | self.runs.ready)),
+            go.eq(ready & self.commands.valid & (none | self.runs.ready)),
             self.commands.ready.eq(go), self.issued.eq(go),
             filing.i.valid.eq(go), filing.i.p.stage.eq(head.stage), filing.i.p.slots.eq(slots),
-            filing.i.p.drop.eq((head.slot & ((1 << self.ring.log_groups) - 1)) == self.group),
-            filing.i.p.local.eq(head.slot >> self.ring.log_groups),
+            filing.i.p.drop.eq(drops), filing.i.p.local.eq(local), filing.i.p.none.eq(slots == 0),
+            filing.i.p.one.eq(slots == 1), filing.i.p.drops_first.eq(drops & (local == 0)),
         ]
         with m.If(go & ~self.attended):
             m.d.sync += ahead.eq(ahead + 1)
@@ -90,24 +95,33 @@ class Loader(wiring.Component):
         return m
 
     def _file(self, m, filing):
-        """Beats of the oldest command to staging addresses, slot by slot."""
+        """Beats of the oldest command to staging addresses, slot by slot.
+
+        Whether a slot is the last one or dropped is known when it begins: for the first one it comes with the
+        command.
+        """
         head = filing.o.p
         offset, slot, beat = Signal(14), Signal(10), Signal.like(self.slot_beats)
-        empty = filing.o.valid & (head.slots == 0)
-        dropped = head.drop & (slot == head.local)
+        first, slot_last = Signal(init=1), Signal.like(self.slot_beats)
+        final, dropping = Signal(), Signal()        # of this slot, unless it is the first
+        empty = filing.o.valid & head.none
+        dropped = Mux(first, head.drops_first, dropping)
         taken = self.beats.valid & self.beats.ready
-        m.d.sync += self.loaded.eq(0)
+        m.d.sync += [self.loaded.eq(0), slot_last.eq(self.slot_beats - 1)]
         m.d.comb += [
             self.arrivals.valid.eq(self.beats.valid & filing.o.valid & ~empty & ~dropped),
             self.arrivals.p.address.eq(head.stage + offset), self.arrivals.p.data.eq(self.beats.p),
             self.beats.ready.eq(filing.o.valid & ~empty & (dropped | self.arrivals.ready)),
         ]
-        last_beat = beat == self.slot_beats - 1
-        last = last_beat & (slot == head.slots - 1)
+        last_beat = beat == slot_last
+        last = last_beat & Mux(first, head.one, final)
         m.d.comb += filing.o.ready.eq(empty | (taken & last))
         with m.If(taken):
             m.d.sync += [offset.eq(offset + 1), beat.eq(beat + 1)]
             with m.If(last_beat):
-                m.d.sync += [beat.eq(0), slot.eq(slot + 1), self.loaded.eq(1)]
+                m.d.sync += [
+                    beat.eq(0), slot.eq(slot + 1), self.loaded.eq(1), first.eq(0), final.eq(slot + 2 == head.slots),
+                    dropping.eq(head.drop & (slot + 1 == head.local)),
+                ]
             with m.If(last):
-                m.d.sync += [offset.eq(0), slot.eq(0)]
+                m.d.sync += [offset.eq(0), slot.eq(0), first.eq(1)]

@@ -129,7 +129,8 @@ class VectorUnit(wiring.Component):
         """The parameter memory: a word op's parameters reach `drain_latency`, a NORMALISE's stage 2."""
         lanes, early = self._engine.lanes, self._drain - 2
         m.submodules.parameter_memory = memory = Memory(
-            shape=data.ArrayLayout(PARAMETER_BITS, lanes), depth=self._engine.parameter_words, init=[]
+            shape=data.ArrayLayout(PARAMETER_BITS, lanes), depth=self._engine.parameter_words, init=[],
+            attrs={"ram_style": "ultra"},
         )
         write, read = memory.write_port(), memory.read_port(transparent_for=())
         normalise = self._at(0, Route.NORMALISE)

@@ -3,6 +3,7 @@
 from unittest.mock import patch
 
 from amaranth.hdl import Assert, Assume, Cat, Cover, Module, Mux, Signal
+from amaranth.lib import data
 from opened import Opened, drive_freely
 from proof import AnyConst, Proof, assume_holds, before, holds
 from proofs_burst import legal
@@ -10,6 +11,7 @@ from proofs_queue import queue_invariant, queue_word
 
 from symlight.hw.axi import BURST_INCR, MAX_BURST, PAGE_BYTES
 from symlight.hw.channel import fetch
+from symlight.hw.channel.burst import RUN
 from symlight.hw.channel.fetch import Fetch
 from symlight.hw.config import Engine
 from symlight.hw.lib import Queue
@@ -123,6 +125,10 @@ class ReadMaster(Proof):
         run = runs.component.runs
         holds(m, run.valid, run.ready, run.p, "runs hold until ready")
         m.d.comb += Assert(~run.valid | (run.p.beats != 0), "no run is empty")
+        output = runs.part("output")
+        self.invariant(
+            m, ~output.signal("waits") | (data.View(RUN, output.signal("spare")).beats != 0), "no run that waits is empty"
+        )
         busy = ~runs.ongoing("COMMAND")
         rows = (command.work == Work.MATRIX) & ~command.stream
         self.invariant(m, ~busy | port.commands.valid, "a command in work waits")

@@ -64,8 +64,8 @@ class Filing(Proof):
             Assert((ahead >= -1) & (ahead <= 2), "at most two commands ahead of attention"),
             Assert(~asked | (port.runs.p.beats != 0), "no empty run"),
             Assert(
-                ~port.runs.valid | offered | port.writes_quiet,
-                "a run is first offered while no write is outstanding",
+                ~port.runs.valid | offered | before(m, port.writes_quiet, "was_quiet"),
+                "a run is first offered when no write was outstanding",
             ),
             Assert(
                 ~port.beats.valid

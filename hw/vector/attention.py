@@ -32,7 +32,7 @@ class FusionPath(wiring.Component):
         self._reciprocal, self._fusion = Reciprocal(), MixFusion(engine.lanes)
         self.LATENCY = self._fusion.LATENCY
         # From a WEIGHT word to the earliest MIX word of the same head at this component's inputs.
-        self.RECIPROCAL_LATENCY = self._reciprocal.LATENCY + 2
+        self.RECIPROCAL_LATENCY = self._reciprocal.LATENCY + 3
         super().__init__(
             {
                 "entry": In(OpEntry),
@@ -64,13 +64,13 @@ class FusionPath(wiring.Component):
         fresh = self.weight_valid & self.weight_tag.fresh
         with m.If(fresh):
             m.d.sync += [held[i].eq(self.weight_word[i][:24]) for i in range(lanes)]
-        pipe = Pipeline(m, self.weight_valid, 1 + reciprocal.LATENCY)
+        pipe = Pipeline(m, self.weight_valid, 2 + reciprocal.LATENCY)
         lane = pipe.carry(0, 1, self.weight_tag.sub, "lane")
-        m.d.comb += [reciprocal.i_valid.eq(pipe.valid[1]), reciprocal.den.eq(Array(held)[lane])]
+        m.d.comb += [reciprocal.i_valid.eq(pipe.valid[2]), reciprocal.den.eq(pipe.reg(2, Array(held)[lane], "den"))]
         write, read = quotients.write_port(), quotients.read_port(domain="comb")
         m.d.comb += [
             write.en.eq(reciprocal.o_valid),
-            write.addr.eq(pipe.carry(0, 1 + reciprocal.LATENCY, self.weight_tag.index, "head")),
+            write.addr.eq(pipe.carry(0, 2 + reciprocal.LATENCY, self.weight_tag.index, "head")),
             write.data.n.eq(reciprocal.n),
             write.data.recip.eq(reciprocal.recip),
             read.addr.eq(self.mix_tag.sub),

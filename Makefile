@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed-$(shell cat pyproject.toml | cksum | cut -d' ' -f1)
 
-.PHONY: help demo test slow bench manifests lint card formal clean
+.PHONY: help demo test slow bench manifests lint card formal evidence clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -35,6 +35,10 @@ manifests: $(STAMP) ## generate the kernels whose manifests are in bitstreams/, 
 formal: $(STAMP) ## the formal proofs: docs/evidence/formal.json and formal.md (minutes)
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[evidence]'
 	$(BIN)/python -m symlight.bitstreams.formal
+
+evidence: $(STAMP) ## depth of logic, resources, place and route, lint: docs/evidence/ (an hour; goes on where it was)
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[evidence]'
+	$(BIN)/python -m symlight.bitstreams.evidence
 
 card: $(STAMP)   ## the contract on a real card: make card XCLBIN=file [DEVICE=xrt:0]
 	$(BIN)/python -m pytest -m needs_card --xclbin "$(XCLBIN)" --xrt-device $(or $(DEVICE),xrt:0)

@@ -10,7 +10,8 @@ RESP_OKAY = 0
 BURST_INCR = 1
 MAX_BURST = 16          # beats; the hardened HBM port is AXI3
 PAGE_BYTES = 4096       # no burst crosses a multiple of it
-CARRIED_BITS = 44       # of a byte address: no buffer lies across a multiple of 16 TB, the rest is the pointer's
+# of a byte address: no buffer lies across a multiple of 16 TB, the rest is the pointer's
+CARRIED_BITS = 44
 BANK_BYTES = 256 << 20  # of a pseudo-channel: no buffer of the host is larger, nor one transfer to the card
 
 

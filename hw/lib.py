@@ -103,7 +103,8 @@ class Queue(wiring.Component):
 class Slice(wiring.Component):
     """Register slice of a stream: the outputs are registers, and no path leads through it.
 
-    Latency 1, throughput one word a cycle. A second register takes the word that comes while the first one has
+    Latency 1, throughput one word a cycle. A second register takes the word that comes while the first one
+    has
     to wait.
 
     Members

@@ -31,11 +31,24 @@ def _write(path: Path, data: dict) -> None:
 @click.option("--card", default="u50c", show_default=True, help="Card preset.")
 @click.option("--build", default="partial-kv", show_default=True, help="Build.")
 @click.option("--only", multiple=True, type=click.Choice(PARTS), help="Parts of the evidence; default all.")
-@click.option("--out", type=click.Path(path_type=Path), default=ROOT / "docs" / "evidence", help="Folder of the results.")
-@click.option("--cache", type=click.Path(path_type=Path), default=ROOT / "build" / "evidence", help="Folder of what is kept by content.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=ROOT / "docs" / "evidence",
+    help="Folder of the results.",
+)
+@click.option(
+    "--cache",
+    type=click.Path(path_type=Path),
+    default=ROOT / "build" / "evidence",
+    help="Folder of what is kept by content.",
+)
 def main(card: str, build: str, only: tuple, out: Path, cache: Path) -> None:
     """Lint, depth of logic and resources, place and route: what can be shown without the vendor's tools."""
-    say = lambda text: click.echo(text, err=True)
+
+    def say(text: str) -> None:
+        click.echo(text, err=True)
+
     about = {"card": card, "build": build, **commit()}
     wanted = only or PARTS
     files = verilog_of(card, build, cache, say) if {"lint", "synthesis"} & set(wanted) else []

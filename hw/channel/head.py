@@ -29,8 +29,10 @@ class Best(data.Struct):
 class Head(wiring.Component):
     """Scales the sums of tiles of `lanes` vocabulary rows, and keeps the largest.
 
-    Tile t of channel k holds rows (t * channels + k) * lanes .. + lanes - 1. A row of scale 0 never wins; of equal logits the
-    lowest id wins, since rows come in increasing order. A tile drains one lane a cycle while the next one is summed; until it
+    Tile t of channel k holds rows (t * channels + k) * lanes .. + lanes - 1. A row of scale 0 never wins;
+    of equal logits the
+    lowest id wins, since rows come in increasing order. A tile drains one lane a cycle while the next one
+    is summed; until it
     has drained, no scales of the next are taken.
 
     Parameters
@@ -111,19 +113,23 @@ class Head(wiring.Component):
         number = Signal(ID_BITS - exact_log2(engine.lanes))     # tile * channels + index
         value = Signal(signed(ACC_BITS), reset_less=True)
         scale = Signal(signed(SCALE_BITS + 1), reset_less=True)
-        low = Signal(signed(_SPLIT + SCALE_BITS + 2), reset_less=True)  # partial products, each of a DSP's size
+        # partial products, each of a DSP's size
+        low = Signal(signed(_SPLIT + SCALE_BITS + 2), reset_less=True)
         high = Signal(signed(ACC_BITS - _SPLIT + SCALE_BITS + 1), reset_less=True)
         product = Signal(signed(LOGIT_BITS), reset_less=True)
         # 0: operands, 1: partial products, 2: product
         tokens = [
-            Signal(data.StructLayout({"valid": 1, "some": 1, "id": ID_BITS}), name=f"row_{i}") for i in range(3)
+            Signal(data.StructLayout({"valid": 1, "some": 1, "id": ID_BITS}), name=f"row_{i}")
+            for i in range(3)
         ]
         m.d.sync += tokens[0].valid.eq(draining)
         with m.If(draining):
             with m.Switch(lane):
                 for i in range(engine.lanes):
                     with m.Case(i):
-                        m.d.sync += [value.eq(held[i]), scale.eq(scales[i]), tokens[0].some.eq(scales[i] != 0)]
+                        m.d.sync += [
+                            value.eq(held[i]), scale.eq(scales[i]), tokens[0].some.eq(scales[i] != 0),
+                        ]
             m.d.sync += tokens[0].id.eq(Cat(lane, number))
             with m.If(lane == engine.lanes - 1):
                 m.d.sync += number.eq(number + engine.channels)

@@ -120,7 +120,8 @@ class Loader(wiring.Component):
             m.d.sync += [offset.eq(offset + 1), beat.eq(beat + 1)]
             with m.If(last_beat):
                 m.d.sync += [
-                    beat.eq(0), slot.eq(slot + 1), self.loaded.eq(1), first.eq(0), final.eq(slot + 2 == head.slots),
+                    beat.eq(0), slot.eq(slot + 1), self.loaded.eq(1), first.eq(0),
+                    final.eq(slot + 2 == head.slots),
                     dropping.eq(head.drop & (slot + 1 == head.local)),
                 ]
             with m.If(last):

@@ -66,7 +66,8 @@ class FusionPath(wiring.Component):
             m.d.sync += [held[i].eq(self.weight_word[i][:24]) for i in range(lanes)]
         pipe = Pipeline(m, self.weight_valid, 2 + reciprocal.LATENCY)
         lane = pipe.carry(0, 1, self.weight_tag.sub, "lane")
-        m.d.comb += [reciprocal.i_valid.eq(pipe.valid[2]), reciprocal.den.eq(pipe.reg(2, Array(held)[lane], "den"))]
+        den = pipe.reg(2, Array(held)[lane], "den")
+        m.d.comb += [reciprocal.i_valid.eq(pipe.valid[2]), reciprocal.den.eq(den)]
         write, read = quotients.write_port(), quotients.read_port(domain="comb")
         m.d.comb += [
             write.en.eq(reciprocal.o_valid),

@@ -45,7 +45,15 @@ class Maker:
         carry, out = "0", None
         for base in range(0, bits, 4):
             co, o = [self.net() for _ in range(4)], [self.net() for _ in range(4)]
-            self.cell("CARRY4", CI=carry, CYINIT="0", DI=["0"] * 4, S=[first if base == 0 else "0", "0", "0", "0"], CO=co, O=o)
+            self.cell(
+                "CARRY4",
+                CI=carry,
+                CYINIT="0",
+                DI=["0"] * 4,
+                S=[first if base == 0 else "0", "0", "0", "0"],
+                CO=co,
+                O=o,
+            )
             carry, out = co[3], o[(bits - 1) % 4]
         return out
 

@@ -52,8 +52,13 @@ def test_carry_chain_counts_from_where_it_is_entered():
     for step in range(10):
         out = low if step < 9 else high
         maker.cell(
-            "CARRY4", CI=carry, CYINIT="0", DI=["0"] * 4, S=[maker.register("0") if step == 0 else "0", "0", "0", late if step == 9 else "0"],
-            CO=out, O=[maker.net() for _ in range(4)],
+            "CARRY4",
+            CI=carry,
+            CYINIT="0",
+            DI=["0"] * 4,
+            S=[maker.register("0") if step == 0 else "0", "0", "0", late if step == 9 else "0"],
+            CO=out,
+            O=[maker.net() for _ in range(4)],
         )
         carry, low = out[3], [maker.net() for _ in range(4)]
     maker.register(high[3])
@@ -62,7 +67,8 @@ def test_carry_chain_counts_from_where_it_is_entered():
 
 
 def test_across_a_boundary():
-    """Register in a child, logic in it, in the parent, and in another child; and a way straight through a third."""
+    """Register in a child, logic in it, in the parent, and in another child; and a way straight through a
+    third."""
     first = Maker("first")
     first.port("o", "output", first.luts(first.register("0", "source"), 2))
     second = Maker("second")
@@ -158,12 +164,18 @@ def test_reads_what_yosys_writes(tmp_path):
         "attributes": {"top": "1"},
         "ports": {"i": {"direction": "input", "bits": [2]}},
         "cells": {
-            "ff": {"type": "FDRE", "parameters": {}, "port_directions": {"C": "input", "D": "input", "Q": "output"},
-                   "connections": {"C": ["x"], "D": [2], "Q": [3]}},
+            "ff": {
+                "type": "FDRE",
+                "parameters": {},
+                "port_directions": {"C": "input", "D": "input", "Q": "output"},
+                "connections": {"C": ["x"], "D": [2], "Q": [3]},
+            },
             "scope": {"type": "$scopeinfo", "parameters": {}, "port_directions": {}, "connections": {}},
         },
         "netnames": {
-            "long.name": {"hide_name": 0, "bits": [3]}, "$hidden": {"hide_name": 1, "bits": [3]}, "q": {"hide_name": 0, "bits": [3]},
+            "long.name": {"hide_name": 0, "bits": [3]},
+            "$hidden": {"hide_name": 1, "bits": [3]},
+            "q": {"hide_name": 0, "bits": [3]},
         },
     }
     path = tmp_path / "one.json"

@@ -34,7 +34,10 @@ def test_task_runner_is_clean(tmp_path):
 
 BROKEN = {
     "an unknown module": ("endmodule", "  nowhere part (.a(clk));\nendmodule"),
-    "two drivers": ("endmodule", "  reg twice;\n  always @(posedge clk) twice <= 1'b0;\n  assign twice = 1'b1;\nendmodule"),
+    "two drivers": (
+        "endmodule",
+        "  reg twice;\n  always @(posedge clk) twice <= 1'b0;\n  assign twice = 1'b1;\nendmodule",
+    ),
     "a name that is not declared": ("endmodule", "  assign nothing[3] = clk;\nendmodule"),
     "no syntax": ("endmodule", "  assign = ;\nendmodule"),
 }
@@ -53,7 +56,8 @@ def test_sees_a_loop_and_a_latch(tmp_path):
     """Warnings that are not waived."""
     path = tmp_path / "broken.v"
     path.write_text(
-        "module broken(clk, q, o);\n  input clk, q;\n  output o;\n  reg o;\n  wire a, b;\n  assign a = b & q;\n  assign b = a | clk;\n"
+        "module broken(clk, q, o);\n  input clk, q;\n  output o;\n  reg o;\n  wire a, b;\n"
+        "  assign a = b & q;\n  assign b = a | clk;\n"
         "  always @* begin\n    if (q) o = a;\n  end\nendmodule\n"
     )
     found = " ".join(verilator_findings([path], "broken"))

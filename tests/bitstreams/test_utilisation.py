@@ -1,4 +1,5 @@
-"""bitstreams.evidence.utilisation, boundaries and modules: counts, splits, ports, units of generated Verilog."""
+"""bitstreams.evidence.utilisation, boundaries and modules: counts, splits, ports, units of generated
+Verilog."""
 
 import pytest
 from made_netlist import Maker
@@ -86,5 +87,5 @@ def test_units_and_keys():
     assert "(* blackbox *)" in top.text and "filling" not in top.text and "small.one" in top.text
     # The converter's numbers and the unit's own name do not count; everything else does.
     again = units(text.replace("$5", "$77").replace("big$1", "big$3"), "top")
-    assert again[0].key == big.key and again[1].key != top.key     # the parent names its black box
+    assert again[0].key == big.key and again[1].key != top.key  # the parent names its black box
     assert units(text.replace("filling", "fitting"), "top")[0].key != big.key

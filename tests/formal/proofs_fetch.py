@@ -127,7 +127,9 @@ class ReadMaster(Proof):
         m.d.comb += Assert(~run.valid | (run.p.beats != 0), "no run is empty")
         output = runs.part("output")
         self.invariant(
-            m, ~output.signal("waits") | (data.View(RUN, output.signal("spare")).beats != 0), "no run that waits is empty"
+            m,
+            ~output.signal("waits") | (data.View(RUN, output.signal("spare")).beats != 0),
+            "no run that waits is empty",
         )
         busy = ~runs.ongoing("COMMAND")
         rows = (command.work == Work.MATRIX) & ~command.stream

@@ -262,7 +262,7 @@ class Fetch(wiring.Component):
         waiting = Signal(3)
         settled = Signal(2)
         kv_slice = self._kv_slice
-        empty, gate = kv_merger.idle & ~kv_slice.o.valid, waiting == 0
+        empty, gate = kv_merger.idle & ~kv_slice.o.valid, (waiting == 0) & ~kv_slice.o.valid
         m.d.comb += [
             kv_slice.i.valid.eq(self.kv_runs.valid & gate), kv_slice.i.p.eq(self.kv_runs.p),
             self.kv_runs.ready.eq(kv_slice.i.ready & gate),

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
+from attention_bench import Ring
 from bench import Bench, bits, parameters
 from channel_agents import Drains, Pulses, Reads, Writes
 from channel_bench import Watch, beat_of
-from cocotb_attention import Ring
 from memory_bench import beat_at
 
 from symlight.hw.channel.fetch import SCALE_BEATS

@@ -58,16 +58,6 @@ def test_tokens_equal_the_reference(machine, expected):
     works(machine(), expected)
 
 
-def test_a_kernel_of_another_build(machine, rig, expected):
-    """Its first reply, before the upload, names the build; the right driver opens the card afterwards."""
-    uploaded = []
-    with pytest.raises(UserError, match=f"is build {rig.kernel.build_id:032x}, its manifest says"):
-        machine(build_id=rig.kernel.build_id ^ 1, progress=lambda *step: uploaded.append(step))
-    assert not uploaded
-    rig.close()
-    works(machine(), expected)
-
-
 def test_a_late_run_of_a_driver_that_gave_up(rig, machine, expected):
     """The next driver gets its own results or, from a card that reports the late run's end as its own, a
     refusal."""

@@ -38,6 +38,7 @@ CXX_FLAGS = (
     "-DVL_USER_FINISH", "-DVL_USER_STOP", "-DVL_USER_FATAL",    # a failed assertion is an error, not an exit
 )
 
+
 def default_cache() -> Path:
     """Where libraries are kept unless the caller says otherwise."""
     return Path.home() / ".cache" / "symlight" / "models"
@@ -61,9 +62,8 @@ def build_model(
     trace, assertions : bool
         Able to write VCD files; with the design's assertions. Both cost speed.
     whole : bool
-        Verilate the kernel in one piece. Otherwise the channel is verilated once, for all its instances: a
-        kernel of 32 channels builds ten times faster and runs several times faster, with the same cycles
-        (parts.py).
+        Verilate the kernel in one piece. Otherwise the channel is verilated once, for all its instances: an
+        eighth of the C++ for a kernel of 32 channels, with the same cycles (parts.py).
     optimise : str
         Of the compiler. "-O1" builds in half the time and runs a tenth slower.
     jobs : int

@@ -95,6 +95,8 @@ class SimOptions:
             raise UserError(f"simulation options: hbm = {self.hbm!r} is not timed or ideal")
         if not 0 <= self.back_pressure < 1:
             raise UserError(f"simulation options: back_pressure = {self.back_pressure} is outside 0..1")
+        if self.threads is not None and self.threads < 1:
+            raise UserError(f"simulation options: threads = {self.threads}; give one or more")
         if self.bursts < 1 or self.bytes < 1024:
             raise UserError(
                 f"simulation options: {self.bursts} bursts, {self.bytes} bytes in flight are too few"

@@ -3,7 +3,8 @@
 // Simulated in parts (parts.py), a cycle is: the kernel without its channels settles on what the channels drive, then every
 // channel takes its inputs and its clock edge, and the kernel takes its edge. This is exact because a channel's outputs are
 // registers or functions of registers: they do not answer to its inputs before the edge. Checked builds verify that in
-// every cycle. Channels do not see each other within a cycle, so threads may share them.
+// every cycle. Channels do not see each other within a cycle, so threads may share them. The interrupt is looked at
+// between cycles: it must be a register of the kernel.
 #pragma once
 
 #include <memory>
@@ -22,8 +23,7 @@ class Design {
   public:
     std::vector<AxiSlave> ports;
 
-    Design(VerilatedContext* context, int threads) : context_(context) {
-        top_ = std::make_unique<Vsymlight>(context, "symlight");
+    Design(VerilatedContext* context, int threads) : top_(std::make_unique<Vsymlight>(context, "symlight")) {
         ports.reserve(CHANNELS);
 #if SPLIT
         gang_ = std::make_unique<Gang>(threads, CHANNELS, [context] { Verilated::threadContextp(context); });
@@ -106,7 +106,7 @@ class Design {
         if (memories) ports[k].drive(now);
         channel.clk = 0;
         channel.eval();
-        // The kernel has had its edge by now, but only this function's caller writes the outputs' copies.
+        // The kernel may have had its edge by now; the copies of the outputs stay as they were before it.
         if (CHECKED && memories)
             if (const char* name = changed_output(*places_[k], channel); name && ports[k].error.empty())
                 ports[k].error = std::string(name) + " of a channel follows an input within a cycle";
@@ -119,6 +119,5 @@ class Design {
     Place* places_[CHANNELS] = {};
     std::unique_ptr<Gang> gang_;
 #endif
-    VerilatedContext* const context_;
     std::unique_ptr<Vsymlight> top_;
 };

@@ -72,8 +72,10 @@ class Gang {
 
     void work(int thread) {
         for (unsigned seen = 0;; seen++) {
-            for (int spins = 0; round_.load(std::memory_order_acquire) == seen; spins++)
-                if (spins < SPINS) __builtin_ia32_pause(); else round_.wait(seen, std::memory_order_acquire);
+            for (int spins = 0; round_.load(std::memory_order_acquire) == seen; spins++) {
+                if (spins < SPINS) __builtin_ia32_pause();
+                else round_.wait(seen, std::memory_order_acquire);     // between runs nothing is to be simulated
+            }
             if (ended_) return;
             (*task_)(thread);
             waiting_.fetch_sub(1, std::memory_order_release);

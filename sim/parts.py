@@ -8,16 +8,12 @@ stands in its place, whose ports the harness reads and writes (design.h).
 import re
 from dataclasses import dataclass
 
+from symlight.hw.axi import AxiMaster
 from symlight.hw.config import Engine
 from symlight.hw.top import CHANNEL_MODULE
 from symlight.model.errors import UserError
 
-AXI_PORTS = (
-    "araddr", "arlen", "arsize", "arburst", "arvalid", "arready", "rdata", "rresp", "rlast", "rvalid",
-    "rready",
-    "awaddr", "awlen", "awsize", "awburst", "awvalid", "awready", "wdata", "wstrb", "wlast", "wvalid",
-    "wready", "bresp", "bvalid", "bready",
-)
+AXI_PORTS = tuple(AxiMaster(1).members)     # the same names at any width
 BUS = "bus__"               # prefix of a channel's AXI ports
 KERNEL_PREFIX, CHANNEL_PREFIX = "Vsymlight", "Vchannel"
 # Verilator renames what C++ reserves.

@@ -39,7 +39,7 @@ class Tools:
 
     def versions(self) -> str:
         return "\n".join(
-            self.run([tool, "--version"], Path.cwd()) for tool in (str(self.verilator), self.cxx)
+            self.run([tool, "--version"], self.root) for tool in (str(self.verilator), self.cxx)
         )
 
     def verilate(self, folder: Path, options: Sequence[str], progress: Progress | None) -> None:

@@ -127,19 +127,19 @@ class PassModel:
     def _embed(self, start: np.ndarray):
         """The embedding row of one channel; returns when the next entry is taken over, and the words of
         events."""
-        l, ports, layout = self._l, self._ports, self._layout
-        taken = start + 1 + l.table
+        lat, ports, layout = self._l, self._ports, self._layout
+        taken = start + 1 + lat.table
         reads = np.zeros((self._passes, self._channels), np.int64)
         channel = self._rng.integers(0, self._engine.side_channels, self._passes)
         reads[np.arange(self._passes), channel] = layout.embed_beats
-        address = self._wide(start + l.first_command + l.command_address)
+        address = self._wide(start + lat.first_command + lat.command_address)
         ports.stream(reads.reshape(-1), address, np.full(len(address), NEVER))
-        last = self._by_pass(np.where(reads.reshape(-1) > 0, ports.popped, NEVER)) + l.side_word + l.embed
-        words = self._words(last - 2 * (layout.width_words - 1) + l.cast, layout.width_words)
+        last = self._by_pass(np.where(reads.reshape(-1) > 0, ports.popped, NEVER)) + lat.side_word + lat.embed
+        words = self._words(last - 2 * (layout.width_words - 1) + lat.cast, layout.width_words)
         words[:, :-1] += np.arange(layout.width_words - 1)  # a word takes two beats
-        words[:, -1] = last + l.cast
-        waited = last + l.done - (taken + l.enter) + 1
-        return self._account(Phase.EMBED, start, last + l.done + 1, waited), words
+        words[:, -1] = last + lat.cast
+        waited = last + lat.done - (taken + lat.enter) + 1
+        return self._account(Phase.EMBED, start, last + lat.done + 1, waited), words
 
     def _wait(self, taken: np.ndarray, done: np.ndarray, before: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """(when the task goes on, cycles it waited): `before` words are broadcast from memory first."""
@@ -149,27 +149,27 @@ class PassModel:
 
     def _matrix(self, plan: MatrixPlan, words: np.ndarray, active: np.ndarray | None) -> np.ndarray:
         """An operation of all channels on broadcast words; returns when all are done."""
-        l, ports = self._l, self._ports
+        lat, ports = self._l, self._ports
         group, takes_part = self._group(plan.columns, plan.groups)
         if active is None or self._dense:
             total = np.where(takes_part, plan.size, 0)
             total = np.tile(total, self._passes)
-            ports.stream(total, np.full(len(total), NEVER), self._wide(words[:, 0] + l.item))
-            ports.consumed = np.maximum(ports.consumed, self._wide(words[:, -1] + l.item))
+            ports.stream(total, np.full(len(total), NEVER), self._wide(words[:, 0] + lat.item))
+            ports.consumed = np.maximum(ports.consumed, self._wide(words[:, -1] + lat.item))
         else:
             rows, marker = row_times(active, plan.groups, plan.in_words, self._engine.lanes, words)
             known = np.where(takes_part[None, :, None], rows[:, group], np.inf).reshape(len(ports.issued), -1)
-            ports.rows(known + l.row_address, plan.beats, marker[:, group].reshape(-1) + l.item)
-        return self._by_pass(ports.consumed) + l.operation
+            ports.rows(known + lat.row_address, plan.beats, marker[:, group].reshape(-1) + lat.item)
+        return self._by_pass(ports.consumed) + lat.operation
 
     def _layer(self, layer: int, at: np.ndarray, events: np.ndarray):
-        l, layout, active = self._l, self._layout, self._active[layer]
+        lat, layout, active = self._l, self._layout, self._active[layer]
         q, width = layout.query_words, layout.width_words
         # QKV: spikes from memory for W_T, then q, k, v to attention.
-        spikes = self._words(at + l.enter + 1 + l.memory + l.cast, width)
+        spikes = self._words(at + lat.enter + 1 + lat.memory + lat.cast, width)
         ready, waited = self._wait(at, self._matrix(layout.qkv, events, active["qkv"]), before=width)
-        first = ready + l.issue
-        start = first + 3 * q - 1 + l.drain + l.event + l.cast + l.attention_start  # of attention
+        first = ready + lat.issue
+        start = first + 3 * q - 1 + lat.drain + lat.event + lat.cast + lat.attention_start  # of attention
         at = self._account(Phase.QKV, at, ready + 1 + 3 * q, waited)
         # W_T, behind it the rest of the ring.
         done = self._matrix(layout.decay, spikes, active["decay"])
@@ -180,60 +180,61 @@ class PassModel:
         # Attention and gate fusion.
         ready, waited = self._wait(at, self._attention(layer, start))
         heads = layout.ring.columns * layout.ring.heads
-        first = np.maximum(ready + 1 + heads, ready + 2 + l.reciprocal) + 1 + 1
-        mixed = self._words(first + l.drain + l.mix + l.cast, q)
-        at = self._account(Phase.ATTENTION, at, first + q - 1 + l.drain + l.mix + l.done + l.leave, waited)
+        first = np.maximum(ready + 1 + heads, ready + 2 + lat.reciprocal) + 1 + 1
+        mixed = self._words(first + lat.drain + lat.mix + lat.cast, q)
+        end = first + q - 1 + lat.drain + lat.mix + lat.done + lat.leave
+        at = self._account(Phase.ATTENTION, at, end, waited)
         # W_O, LayerNorm, events to W_up.
         at, events = self._norm(Phase.OUT, at, self._matrix(layout.out, mixed, None))
         ready, waited = self._wait(at, self._matrix(layout.up, events, active["up"]))
-        first = ready + l.issue + l.drain + l.step
-        steps = self._words(first + l.cast, layout.ffn_words)
-        at = self._account(Phase.UP, at, first + layout.ffn_words - 1 + l.done + l.leave, waited)
+        first = ready + lat.issue + lat.drain + lat.step
+        steps = self._words(first + lat.cast, layout.ffn_words)
+        at = self._account(Phase.UP, at, first + layout.ffn_words - 1 + lat.done + lat.leave, waited)
         return self._norm(Phase.DOWN, at, self._matrix(layout.down, steps, active["down"]))
 
     def _attention(self, layer: int, start: np.ndarray) -> np.ndarray:
         """When all channels have finished; lets the ring of the layer after the next be loaded."""
-        l, ring, ports = self._l, self._layout.ring, self._ports
+        lat, ring, ports = self._l, self._layout.ring, self._ports
         attend = np.minimum(self._populated + 1, self._layout.shape.slots)
         count = self._slots(attend).reshape(-1)
         cycles = {
-            int(n): walk_cycles(int(n) * ring.heads, ring.head_words, l.weight, l.ahead)
+            int(n): walk_cycles(int(n) * ring.heads, ring.head_words, lat.weight, lat.ahead)
             for n in np.unique(count)
         }
         walk = np.array([cycles[int(n)] for n in count])
-        tail = walk_cycles(ring.heads, ring.head_words, l.weight, l.ahead)
+        tail = walk_cycles(ring.heads, ring.head_words, lat.weight, lat.ahead)
         arrived = ports.kv_arrived((layer + 1) * self._kv_beats)
         done = np.maximum(self._wide(start) + walk, arrived + tail) - 1
         more = self._kv_beats if layer + 2 < self._layout.shape.layers else np.zeros_like(self._kv_beats)
-        ports.let_kv(more, done + l.attention_end + l.kv_command)
-        return self._by_pass(done) + l.attention_end
+        ports.let_kv(more, done + lat.attention_end + lat.kv_command)
+        return self._by_pass(done) + lat.attention_end
 
     def _norm(self, phase: Phase, at: np.ndarray, done: np.ndarray):
         """Drain, residual, LayerNorm; returns when the next entry is taken over, and the words of events."""
-        l, width = self._l, self._layout.width_words
+        lat, width = self._l, self._layout.width_words
         ready, waited = self._wait(at, done)
-        statistics = ready + l.issue + width - 1 + l.drain + l.statistics
-        first = statistics + l.issue + l.normalise
-        at = self._account(phase, at, first + width - 1 + l.done + l.leave, waited)
-        return at, self._words(first + l.cast, width)
+        statistics = ready + lat.issue + width - 1 + lat.drain + lat.statistics
+        first = statistics + lat.issue + lat.normalise
+        at = self._account(phase, at, first + width - 1 + lat.done + lat.leave, waited)
+        return at, self._words(first + lat.cast, width)
 
     def _end(self, at: np.ndarray, words: np.ndarray) -> np.ndarray:
         """Prior and head, or what it takes to pass over them; the end of the table."""
-        l, layout = self._l, self._layout
-        skip = l.account + 1  # the account of the task before must be closed
+        lat, layout = self._l, self._layout
+        skip = lat.account + 1  # the account of the task before must be closed
         if not self._head:
             for phase in (Phase.PRIOR, Phase.HEAD):
                 at = self._account(phase, at, at + skip)
             return self._account(Phase.CONTROL, at, at + skip + 1)
         width, ports = layout.width_words, self._ports
-        again = self._words(at + l.enter + 1 + l.memory + l.cast, width)
+        again = self._words(at + lat.enter + 1 + lat.memory + lat.cast, width)
         done = self._matrix(layout.prior, words, None)
         ready, waited = self._wait(at, done, before=width)
-        first = ready + l.issue + l.drain + l.gelu
-        hidden = self._words(first + l.cast, layout.prior_words)
-        at = self._account(Phase.PRIOR, at, first + layout.prior_words - 1 + l.done + l.leave, waited)
+        first = ready + lat.issue + lat.drain + lat.gelu
+        hidden = self._words(first + lat.cast, layout.prior_words)
+        at = self._account(Phase.PRIOR, at, first + layout.prior_words - 1 + lat.done + lat.leave, waited)
         total = np.full(len(ports.issued), layout.tiles * layout.tile_beats)
-        ports.stream(total, np.full(len(total), NEVER), self._wide(again[:, 0] + l.item))
+        ports.stream(total, np.full(len(total), NEVER), self._wide(again[:, 0] + lat.item))
         # The hidden words come into the first tile, in time or not.
         behind = (
             layout.head_words * self._engine.lanes
@@ -241,11 +242,10 @@ class PassModel:
             + 2
             + (layout.tiles - 1) * layout.tile_beats
         )
-        ports.consumed = np.maximum(ports.consumed, self._wide(hidden[:, 0] + l.item - 1 + behind))
-        ready, waited = self._wait(at, self._by_pass(ports.consumed) + l.head)
-        at = self._account(
-            Phase.HEAD, at, ready + l.issue + self._engine.channels - 1 + l.drain + l.done + l.leave, waited
-        )
+        ports.consumed = np.maximum(ports.consumed, self._wide(hidden[:, 0] + lat.item - 1 + behind))
+        ready, waited = self._wait(at, self._by_pass(ports.consumed) + lat.head)
+        end = ready + lat.issue + self._engine.channels - 1 + lat.drain + lat.done + lat.leave
+        at = self._account(Phase.HEAD, at, end, waited)
         return self._account(Phase.CONTROL, at, at + skip + 1)
 
 

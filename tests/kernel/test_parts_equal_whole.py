@@ -5,6 +5,7 @@ import pytest
 from kernel_list import MODELS, OPTIMISE, obtain
 
 from symlight.hw import interface
+from symlight.hw.control import CTRL, GIE, IER, ISR
 from symlight.hw.image import build_images
 from symlight.hw.layout import Layout
 from symlight.model.config import preset
@@ -42,13 +43,13 @@ class Machine:
             argument = self.arguments[name]
             for word in range(argument.size // 4):
                 self.model.write(argument.offset + 4 * word, value >> 32 * word)
-        for register in (4, 8, 0):      # interrupts on, start
+        for register in (GIE, IER, CTRL):
             self.model.write(register, 1)
         start = self.model.cycles
         self.model.run(2_000_000)
         cycles = self.model.cycles - start
-        self.model.write(12, self.model.read(12))
-        self.model.read(0)
+        self.model.write(ISR, self.model.read(ISR))
+        self.model.read(CTRL)
         return cycles, self.io.tobytes()
 
 

@@ -5,7 +5,6 @@
 
 import importlib
 import json
-import subprocess
 import sys
 import tempfile
 from importlib.metadata import version
@@ -15,6 +14,7 @@ import click
 
 from symlight.model.errors import UserError
 
+from .provenance import commit, short
 from .prover import Problem, missing_tools, slug
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -98,12 +98,12 @@ def run_formal(out: Path, only: tuple[str, ...] = (), say=print) -> dict:
         raise UserError(
             f"formal proofs need {', '.join(missing)}; install the extra: pip install -e '.[evidence]'"
         )
-    results, commit = [], _commit()
+    results, checked = [], short(commit("hw", "tests/formal"))
     chosen = [proof for proof in proofs() if not only or proof.__name__ in only]
     with tempfile.TemporaryDirectory(prefix="symlight-formal-") as folder:
         for number, proof in enumerate(chosen, 1):
             say(f"[{number}/{len(chosen)}] {proof.title}")
-            results.append(result := check(proof, Path(folder), commit))
+            results.append(result := check(proof, Path(folder), checked))
             seconds = sum(run["seconds"] for run in result["runs"])
             say(f"    {'proved ' + result['proved'] if holds(result) else 'DOES NOT HOLD'}, {seconds:.0f} s")
     evidence = {
@@ -123,19 +123,6 @@ def _merged(path: Path, results: list[dict]) -> list[dict]:
     old = json.loads(path.read_text())["proofs"] if path.exists() else []
     known = {result["name"]: result for result in [*old, *results]}
     return [known[proof.__name__] for proof in proofs() if proof.__name__ in known]
-
-
-def _commit() -> str:
-    """The commit that is checked; with a plus sign if the sources differ from it."""
-    return _git("rev-parse", "HEAD")[:12] + (
-        "+" if _git("status", "--porcelain", "hw", "tests/formal") else ""
-    )
-
-
-def _git(*arguments: str) -> str:
-    return subprocess.run(
-        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout.strip()
 
 
 def page(evidence: dict) -> str:

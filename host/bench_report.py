@@ -5,7 +5,6 @@ from statistics import median
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 from symlight.hw.config import Engine
 from symlight.hw.layout import Layout, MatrixPlan
@@ -14,6 +13,7 @@ from symlight.model.reference import SITES
 
 from . import paper
 from .bench_measure import DECODE, FIRST, PORT_COUNTERS, PROMPT, Measurement, Pass
+from .report import phase_table, print_table
 
 CLOCKS = (175, 300)  # MHz that every result has a key for
 OUTSIDE = ("io",)  # traffic that belongs to no pass: prompt ids
@@ -185,22 +185,11 @@ def bench_json(measurements: Sequence[Measurement], layout: Layout, about: dict)
 
 def print_bench(console: Console, result: dict, engine: Engine) -> None:
     """The result for a person."""
-    table = Table("operation", "stream", "hand-over", "share", "bytes", title="a decode pass, mean")
     cycles = sum(sum(phase.values()) for phase in result["phases"].values())
     read = result["bytes_read"]
-    for name, phase in result["phases"].items():
-        both = phase["stream"] + phase["hand_over"]
-        table.add_row(
-            name,
-            f"{phase['stream']:,.0f}",
-            f"{phase['hand_over']:,.0f}",
-            f"{both / cycles:.1%}",
-            f"{read.get(name, 0):,.0f}",
-        )
+    table = phase_table("a decode pass, mean", result["phases"], cycles, read)
     table.add_row("kv", "", "", "", f"{read['kv']:,.0f}")
-    for column in table.columns[1:]:
-        column.justify = "right"
-    console.print(table)
+    print_table(console, table, 1)
     ports = ", ".join(
         f"{name.replace('_', ' ')} {share:.1%}" for name, share in result["decode"]["port_cycles"].items()
     )

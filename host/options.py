@@ -9,6 +9,7 @@ from symlight.hw.config import BUILDS, CARDS
 from symlight.model.errors import UserError
 from symlight.model.package import Package
 from symlight.model.tokenizer import Tokenizer
+from symlight.sim.estimate.memory import Memory
 
 from .card import SCALAR_LIMIT
 from .device import DeviceOptions
@@ -61,21 +62,52 @@ cache_option = click.option(
     metavar="DIR",
     help="Where generated and compiled kernels are kept.",
 )
-card_options = _apply(
+
+
+def card_option(default: str) -> Callable:
+    """`--card`, by default the card `default`."""
+    return click.option(
+        "--card",
+        type=click.Choice(list(CARDS)),
+        default=default,
+        show_default=True,
+        help="Size of the kernel.",
+    )
+
+
+build_option = click.option(
+    "--build",
+    type=click.Choice(BUILD_NAMES),
+    default="partial-kv",
+    show_default=True,
+    help="Gather and KV mode that the kernel fixes; `runtime` fixes none.",
+)
+card_options = _apply([card_option("sim4"), build_option])
+# of what is measured or estimated at full size: the kernel fixes its modes, the memory is in question
+workload_options = _apply(
     [
+        card_option("u50c"),
+        click.option("--build", type=click.Choice(list(BUILDS)), default="partial-kv", show_default=True),
         click.option(
-            "--card",
-            type=click.Choice(list(CARDS)),
-            default="sim4",
+            "--hbm",
+            type=click.Choice(["timed", "ideal"]),
+            default=Memory.hbm,
             show_default=True,
-            help="Size of the kernel.",
+            help="Memory.",
         ),
         click.option(
-            "--build",
-            type=click.Choice(BUILD_NAMES),
-            default="partial-kv",
+            "--max-bursts",
+            type=click.IntRange(min=1),
+            default=Memory.bursts,
             show_default=True,
-            help="Gather and KV mode that the kernel fixes; `runtime` fixes none.",
+            help="Read bursts in flight a port.",
+        ),
+        click.option(
+            "--max-bytes",
+            type=click.IntRange(min=1024),
+            default=Memory.bytes,
+            show_default=True,
+            help="Read bytes in flight a port.",
         ),
     ]
 )
@@ -162,7 +194,7 @@ def take_prompt(values: dict, tokenizer: Tokenizer | None, package: Package) -> 
     else:
         text = text if text is not None else _read(file)
         prompt = (tokenizer or package.tokenizer).encode(text)
-    if not prompt and not values.get("load_state"):     # a saved session goes on from its pending token
+    if not prompt and not values.get("load_state"):  # a saved session goes on from its pending token
         raise UserError("the prompt is empty; give at least one character of text, or one token id")
     return prompt
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from symlight.hw.config import BUILDS, CARDS
+from symlight.hw.config import BUILDS
 from symlight.hw.layout import Layout
 from symlight.model.config import PRESETS, ModelShape
 from symlight.model.errors import UserError
@@ -13,7 +13,7 @@ from symlight.model.errors import UserError
 from .console import ProgressView, stderr
 from .kernels import MANIFEST, engine_of, obtain_kernel
 from .models import open_package
-from .options import BUILD_NAMES, PATH, cache_option
+from .options import PATH, build_option, cache_option, card_option
 
 # The manifests that a source tree carries: card -> the model that its packages are made for.
 COMMITTED = {"u50c": "194m", "sim4": "demo"}
@@ -27,16 +27,8 @@ COMMITTED = {"u50c": "194m", "sim4": "demo"}
     metavar="PACKAGE|PRESET",
     help=f"Model whose memory map the manifest carries: a package, or one of {', '.join(PRESETS)}.",
 )
-@click.option(
-    "--card", type=click.Choice(list(CARDS)), default="u50c", show_default=True, help="Size of the kernel."
-)
-@click.option(
-    "--build",
-    type=click.Choice(BUILD_NAMES),
-    default="partial-kv",
-    show_default=True,
-    help="Gather and KV mode that the kernel fixes; `runtime` fixes none.",
-)
+@card_option("u50c")
+@build_option
 @click.option("--out", type=PATH, metavar="DIR", help="Folder to write.")
 @click.option(
     "--seal",

@@ -13,6 +13,7 @@ import numpy as np
 from rich.console import Console
 
 import symlight
+from symlight.bitstreams.provenance import commit
 from symlight.model.package import Package
 
 from .console import ProgressView
@@ -22,7 +23,7 @@ from .options import PATH
 from .protocol import IDLE_DROPPED, Campaign, ProtocolSettings, Record
 from .protocol_report import print_protocol, protocol_json, samples_csv
 from .reference import ReferenceMachine
-from .results import commit, write_json, write_text
+from .results import write_json, write_text
 from .telemetry import Sampler, find_sensor
 
 NO_PLOT = "no plot is drawn: matplotlib is not installed (the extra `plots`)"

@@ -77,23 +77,35 @@ def print_stats(console: Console, turn: Turn, machine: Machine) -> None:
         table.add_row(
             "total", f"prompt {cycles.prompt:,}", f"decode {cycles.decode:,}", f"{cycles.total / passes:,.1f}"
         )
-        _print(console, table, 1)
+        print_table(console, table, 1)
     if result.bytes_read is not None:
         table = Table("operation", "bytes", "bytes a pass", title="read from memory")
         for name, count in result.bytes_read.items():
             table.add_row(name, f"{count:,}", f"{count / passes:,.0f}")
         total = sum(result.bytes_read.values())
         table.add_row("total", f"{total:,}", f"{total / passes:,.0f}")
-        _print(console, table, 1)
+        print_table(console, table, 1)
     density = result.density(machine.shape)
     if density is not None:
         table = Table("layer", *SITES, title="density: share of nonzero inputs")
         for layer, row in enumerate(density):
             table.add_row(str(layer), *(f"{value:.3f}" for value in row))
-        _print(console, table, 0)
+        print_table(console, table, 0)
 
 
-def _print(console: Console, table: Table, first_number: int) -> None:
+def phase_table(title: str, phases: dict[str, dict], cycles: float, bytes_read: dict | None = None) -> Table:
+    """Stream and hand-over cycles of each operation, its share of the pass's `cycles`, and its bytes."""
+    names = ("operation", "stream", "hand-over", "share", "bytes")
+    table = Table(*(names if bytes_read else names[:-1]), title=title)
+    for name, phase in phases.items():
+        both = phase["stream"] + phase["hand_over"]
+        row = [name, f"{phase['stream']:,.0f}", f"{phase['hand_over']:,.0f}", f"{both / cycles:.1%}"]
+        table.add_row(*row, *([f"{bytes_read.get(name, 0):,.0f}"] if bytes_read else []))
+    return table
+
+
+def print_table(console: Console, table: Table, first_number: int) -> None:
+    """Print a table whose columns from `first_number` on are numbers."""
     for column in table.columns[first_number:]:
         column.justify = "right"
     console.print(table)

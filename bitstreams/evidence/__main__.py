@@ -1,16 +1,16 @@
 """`python -m symlight.bitstreams.evidence`: all evidence of a build, written as JSON and as a page."""
 
 import json
-import os
 import sys
-import tempfile
 from pathlib import Path
 
 import click
 
+from symlight.hw.generate import write_whole
 from symlight.model.errors import UserError
 
-from .collect import commit, lint_of, synthesis, verilog_of
+from ..provenance import commit
+from .collect import lint_of, synthesis, verilog_of
 from .page import write_page
 from .place import SEED, place_all
 
@@ -20,11 +20,7 @@ PARTS = ("lint", "synthesis", "place")
 
 def _write(path: Path, data: dict) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(handle, "w") as file:
-        file.write(json.dumps(data, indent=1) + "\n")
-    os.chmod(temporary, 0o644)
-    os.replace(temporary, path)
+    write_whole(path, json.dumps(data, indent=1) + "\n")
 
 
 @click.command()
@@ -49,7 +45,7 @@ def main(card: str, build: str, only: tuple, out: Path, cache: Path) -> None:
     def say(text: str) -> None:
         click.echo(text, err=True)
 
-    about = {"card": card, "build": build, **commit()}
+    about = {"card": card, "build": build, "commit": commit("hw", "model", "bitstreams") or "unknown"}
     wanted = only or PARTS
     files = verilog_of(card, build, cache, say) if {"lint", "synthesis"} & set(wanted) else []
     if "lint" in wanted:

@@ -2,14 +2,12 @@
 
 import hashlib
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import symlight.hw
-import symlight.model
 from symlight.hw.config import build, card
 from symlight.hw.generate import generate
+from symlight.hw.sources import generator_digest
 from symlight.hw.top import CHANNEL_MODULE
 
 from . import boundaries, lint, utilisation
@@ -23,29 +21,11 @@ SHOWN = 6  # paths of a unit that are kept
 TOP = "symlight"
 
 
-def commit() -> dict:
-    """What was analysed: commit of the sources, and whether files differ from it."""
-
-    def git(*arguments):
-        return subprocess.run(
-            ["git", *arguments], capture_output=True, text=True, check=False, cwd=Path(__file__).parent
-        ).stdout.strip()
-
-    changed = [
-        line
-        for line in git("status", "--porcelain", "--", ":/hw", ":/model", ":/bitstreams").splitlines()
-        if line
-    ]
-    return {"commit": git("rev-parse", "HEAD") or "unknown", "changed_files": len(changed)}
-
-
 def verilog_of(card_name: str, build_name: str, cache: Path, say: Callable[[str], None]) -> list[Path]:
     """Generated files of a build, kept by the content of the generator's sources."""
     engine = build(card(card_name), build_name)
-    digest = hashlib.sha256(json.dumps([card_name, build_name, engine.to_json()], sort_keys=True).encode())
-    for package in (symlight.hw, symlight.model):
-        for source in sorted(Path(package.__file__).parent.rglob("*.py")):
-            digest.update(source.name.encode() + source.read_bytes())
+    made_from = json.dumps([card_name, build_name, engine.to_json(), generator_digest()], sort_keys=True)
+    digest = hashlib.sha256(made_from.encode())
     folder = cache / f"verilog-{digest.hexdigest()[:32]}"
     if not (folder / "manifest.json").exists():  # written last
         say(f"generating {card_name} {build_name}")

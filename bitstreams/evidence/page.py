@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+from ..provenance import short
+
 HEAD = """# Evidence without the vendor's tools
 
 Nobody has run Vivado on this design yet. What follows was found with open tools, and `make evidence` finds
@@ -21,10 +23,9 @@ def write_page(folder: Path) -> None:
         if path.exists():
             data = json.loads(path.read_text())
             parts.append(section(data))
-            state = f", {data['changed_files']} files changed" if data["changed_files"] else ""
             parts.append(
                 f"*{path.name}: {data.get('card', '')} {data.get('build', '')} at commit "
-                f"{data['commit'][:12]}{state}.*\n"
+                f"{short(data['commit'])}.*\n"
             )
     (folder / "README.md").write_text("\n".join(parts))
 

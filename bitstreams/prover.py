@@ -155,6 +155,20 @@ def _named_checks(text: str) -> str:
     return _CHECK.sub(name, text)
 
 
+def stated(design: Elaboratable) -> tuple[str, list[str], list[str]]:
+    """RTLIL of a design in the module `proof`, and messages of the assertions and covers of the design itself
+    (not of its submodules). Needs no tool."""
+    top = _Top(design)
+    text = rtlil.convert(top, name="top", ports=[top.clock.clk], emit_src=False)
+    own = text[text.index("\nmodule \\top.proof\n") :]
+    checks = _FLAVOR.findall(own[: own.index("\nend\n")])
+    claims, covers = (
+        list(dict.fromkeys(message for message, flavor in checks if flavor == wanted))
+        for wanted in ("assert", "cover")
+    )
+    return text, claims, covers
+
+
 class Problem:
     """A design with assumptions, assertions and covers, translated for the solver.
 
@@ -175,7 +189,7 @@ class Problem:
     Attributes
     ----------
     claims, covers : list of str
-        Messages of the assertions and covers of the design itself (not of its submodules).
+        Messages of the assertions and covers of the design itself.
     """
 
     def __init__(
@@ -183,14 +197,7 @@ class Problem:
     ):
         self._folder, self._name = folder.resolve(), name
         folder.mkdir(parents=True, exist_ok=True)
-        top = _Top(design)
-        text = rtlil.convert(top, name="top", ports=[top.clock.clk], emit_src=False)
-        own = text[text.index("\nmodule \\top.proof\n") :]
-        checks = _FLAVOR.findall(own[: own.index("\nend\n")])
-        self.claims, self.covers = (
-            list(dict.fromkeys(message for message, flavor in checks if flavor == wanted))
-            for wanted in ("assert", "cover")
-        )
+        text, self.claims, self.covers = stated(design)
         (folder / f"{name}.il").write_text(_named_checks(text))
         (folder / f"{name}.ys").write_text(
             _SCRIPT.format(

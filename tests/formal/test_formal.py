@@ -32,9 +32,7 @@ BROKEN = [
 def test_proof(proof, tmp_path):
     whole = Problem(proof(), tmp_path, proof.__name__, proof.assumed)
     assert whole.claims
-    outcomes = [whole.bmc(proof.bmc)]
-    outcomes += [whole.induction(proof.induction)] if proof.induction else []
-    outcomes += [whole.cover(proof.cover)] if proof.cover else []
+    outcomes = [getattr(whole, method)(depth) for method, depth in formal.depths(proof).items()]
     for outcome in outcomes:
         assert outcome.passed, f"{outcome.method}: {outcome.names}\n{outcome.log[-1000:]}"
 

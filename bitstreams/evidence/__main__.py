@@ -11,7 +11,7 @@ from symlight.model.errors import UserError
 
 from ..provenance import commit
 from .collect import lint_of, synthesis, verilog_of
-from .page import write_page
+from .page import page, read_results
 from .place import SEED, place_all
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,7 +54,7 @@ def main(card: str, build: str, only: tuple, out: Path, cache: Path) -> None:
         _write(out / "synthesis.json", about | synthesis(files, cache, say))
     if "place" in wanted:
         _write(out / "place.json", about | {"seed": SEED, "modules": place_all(card, cache, say)})
-    write_page(out)
+    write_whole(out / "README.md", page(read_results(out)))
     say(f"written: {out}")
 
 

@@ -3,7 +3,11 @@
 import json
 from pathlib import Path
 
+from symlight.hw.config import card
+
 from ..provenance import short
+from .boundaries import Port
+from .utilisation import Resources, split
 
 HEAD = """# Evidence without the vendor's tools
 
@@ -15,19 +19,41 @@ only place and route by the vendor's tools on the real part can tell that.
 """
 
 
-def write_page(folder: Path) -> None:
-    """README.md of `folder` from the JSON files that are there."""
-    parts = [HEAD.format(clock=175)]
-    for name, section in (("synthesis", _synthesis), ("place", _place), ("lint", _lint)):
-        path = folder / f"{name}.json"
-        if path.exists():
-            data = json.loads(path.read_text())
-            parts.append(section(data))
-            parts.append(
-                f"*{path.name}: {data.get('card', '')} {data.get('build', '')} at commit "
-                f"{short(data['commit'])}.*\n"
-            )
-    (folder / "README.md").write_text("\n".join(parts))
+def read_results(folder: Path) -> dict[str, dict]:
+    """The JSON files of `folder` that are there, by their names without suffix."""
+    files = {name: folder / f"{name}.json" for name in SECTIONS}
+    return {name: json.loads(file.read_text()) for name, file in files.items() if file.exists()}
+
+
+def page(results: dict[str, dict]) -> str:
+    """The page of `results`, as `read_results` gives them."""
+    clocks = sorted({card(data["card"]).clock_mhz for data in results.values()})
+    parts = [HEAD.format(clock=" and ".join(map(str, clocks)))]
+    for name, data in results.items():
+        parts.append(SECTIONS[name](data))
+        parts.append(f"*{name}.json: {data['card']} {data['build']} at commit {short(data['commit'])}.*\n")
+    return "\n".join(parts)
+
+
+def contradictions(results: dict[str, dict]) -> list[str]:
+    """Verdicts in `results` that are not what their own figures say; empty if all are."""
+    found = []
+    synthesis = results.get("synthesis", {"units": {}})
+    for name, unit in synthesis["units"].items():
+        for bound in ("limit", "aim"):
+            if (unit["deepest"] > synthesis[bound]) != (unit[f"over_{bound}"] > 0):
+                found.append(
+                    f"unit {name}: deepest {unit['deepest']}, {bound} {synthesis[bound]}, "
+                    f"but {unit[f'over_{bound}']} paths are over"
+                )
+    for port in synthesis.get("channel_ports", ()):
+        if port["good"] != Port(**{key: port[key] for key in port if key != "good"}).good:
+            found.append(f"port {port['name']}: good is {port['good']}")
+    if kernel := synthesis.get("kernel"):
+        channel, rest = (Resources(**kernel[part]) for part in ("channel", "rest"))
+        if kernel["split"] != split(channel, kernel["channels"], rest):
+            found.append("the split over the dies is not that of these resources")
+    return found
 
 
 def _table(head: list, rows: list) -> str:
@@ -161,3 +187,6 @@ def _lint(data: dict) -> str:
         )
         text += _table(["waived", "because"], list(data[tool]["waived"].items())) + "\n"
     return text
+
+
+SECTIONS = {"synthesis": _synthesis, "place": _place, "lint": _lint}  # in the order of the page

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from symlight.model.errors import UserError
+from symlight.model.files import write_whole
 
 from .provenance import commit, short
 from .prover import Problem, missing_tools, slug, stated
@@ -150,8 +151,8 @@ def run_formal(out: Path, only: tuple[str, ...] = (), say=print) -> dict:
         "proofs": _merged(out / "formal.json", results),
     }
     out.mkdir(parents=True, exist_ok=True)
-    (out / "formal.json").write_text(json.dumps(evidence, indent=1) + "\n")
-    (out / "formal.md").write_text(page(evidence))
+    write_whole(out / "formal.json", json.dumps(evidence, indent=1) + "\n")
+    write_whole(out / "formal.md", page(evidence))
     if failed := [result["name"] for result in results if not holds(result)]:
         raise UserError(f"these proofs do not hold: {', '.join(failed)}; {out / 'formal.json'} says where")
     return evidence

@@ -17,12 +17,12 @@ from pathlib import Path
 
 from symlight.hw.axi import MAX_BURST
 from symlight.hw.config import Engine
-from symlight.hw.generate import write_whole
 from symlight.hw.hbm_map import hbm_map
 from symlight.hw.interface import KERNEL_NAME, arguments
 from symlight.hw.layout import Layout
 from symlight.hw.manifest import CLOCK_PORT, CONTROL_PORT
 from symlight.model.config import ModelShape
+from symlight.model.files import write_whole
 
 from .kernel_xml import LIBRARY, VENDOR, VERSION, kernel_xml
 from .link import INSTANCE, bank, link_cfg

@@ -15,11 +15,12 @@ from symlight.model.config import preset
 from symlight.model.errors import UserError
 from symlight.model.package import Package, PackageMeta, save_package
 
-from .bench import BenchSettings, about, bench_package, reference_run, write_json
+from .bench import BenchSettings, about, bench_package, reference_run
 from .console import ProgressView, stderr, waiting
 from .kernels import cached, obtain_kernel
 from .models import open_package
 from .options import PATH, cache_option
+from .results import write_json, write_text
 from .verify import VerificationError
 
 MODEL, SEED, DENSITY = "194m", 1, 0.24  # the synthetic package of the table
@@ -156,9 +157,7 @@ def bench_table(
         return
     _plot(console, out)
     if readme is not None:
-        readme.write_text(
-            with_results(readme.read_text(encoding="utf-8"), read_results(out)), encoding="utf-8"
-        )
+        write_text(readme, with_results(readme.read_text(encoding="utf-8"), read_results(out)))
     if bad:
         raise VerificationError(
             f"these rows differ from the reference: {', '.join(bad)}; the files say where"

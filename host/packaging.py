@@ -9,6 +9,7 @@ from symlight.hw.config import BUILDS
 from symlight.hw.layout import Layout
 from symlight.model.config import PRESETS, ModelShape
 from symlight.model.errors import UserError
+from symlight.model.files import write_whole
 
 from .console import ProgressView, stderr
 from .kernels import MANIFEST, engine_of, obtain_kernel
@@ -77,8 +78,6 @@ def package(model: str, card: str, build: str, out: Path | None, sealed: Path | 
 @cache_option
 def manifests(out: Path, card: tuple[str, ...], cache: Path):
     """Generate every kernel whose manifest a source tree carries, and write the manifests."""
-    from symlight.hw.generate import write_whole
-
     for name in card or COMMITTED:
         for build in BUILDS:
             with ProgressView(stderr()) as progress:

@@ -1,17 +1,16 @@
-"""Results on disk: written so that an interruption leaves the old file or the new one."""
+"""Results on disk: written whole, and what prevents that is said in a sentence."""
 
 import json
 from pathlib import Path
 
 from symlight.model.errors import UserError
+from symlight.model.files import write_whole
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a whole file at once."""
-    temporary = path.with_name(path.name + ".part")
+    """Write one text."""
     try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        write_whole(path, text)
     except OSError as error:
         raise UserError(f"the result cannot be written to {path}: {error.strerror}") from error
 

@@ -1,15 +1,14 @@
 """Verilog of a kernel, and the manifest that says what it is.
 
 `generate(engine, out)` writes `symlight.v` (everything but the channels), `symlight_channel.v` (one channel),
-`symlight_identity.v` (the build id) and `manifest.json`. Generation is deterministic: the same sources and engine give the same bytes.
+`symlight_identity.v` (the build id) and `manifest.json`. Generation is deterministic: the same sources and
+engine give the same bytes.
 """
 
 import gc
 import hashlib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from amaranth.back import verilog
 from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal
 
 import symlight
+from symlight.model.files import write_whole
 
 from .channel.channel import Channel
 from .config import Engine
@@ -82,7 +82,9 @@ def _no_collection() -> Iterator[None]:
 
 def _verilog(elaboratable, name: str, ports: dict | None = None) -> str:
     with _no_collection():
-        text = verilog.convert(elaboratable, name=name, ports=ports, emit_src=False, strip_internal_attrs=True)
+        text = verilog.convert(
+            elaboratable, name=name, ports=ports, emit_src=False, strip_internal_attrs=True
+        )
     return _clean(text)
 
 
@@ -106,8 +108,8 @@ def generate(engine: Engine, out: Path, *, card: str = "", build: str = "",
              progress: Callable[[str], None] | None = None) -> dict:
     """Write Verilog and manifest of `engine` into folder `out`, and return the manifest.
 
-    The build id is the hash of the two files' text, of the engine and of the generator's version; it is the constant of a module
-    of its own. `progress` is called with the name of each step.
+    The build id is the hash of the two files' text, of the engine and of the generator's version; it is the
+    constant of a module of its own. `progress` is called with the name of each step.
     """
     say = progress or (lambda step: None)
     say("channel")
@@ -125,14 +127,3 @@ def generate(engine: Engine, out: Path, *, card: str = "", build: str = "",
     for name, text in files.items():
         write_whole(out / name, text)
     return manifest
-
-
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file in one step: an interrupted process leaves the old one."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content.encode() if isinstance(content, str) else content)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.fchmod(file.fileno(), 0o666 & ~mask)     # a temporary file is its owner's alone
-    os.replace(temporary, path)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from symlight.hw.generate import write_whole
 from symlight.model.errors import UserError
+from symlight.model.files import write_whole
 
 from ..provenance import commit
 from .collect import lint_of, synthesis, verilog_of

@@ -20,10 +20,10 @@ from symlight.bitstreams.axlf import Xclbin, encode
 from symlight.host.card import Card
 from symlight.host.driver import Accelerator
 from symlight.host.kernels import KernelInfo, read_manifest
-from symlight.hw.generate import write_whole
 from symlight.hw.interface import Argument, Command, arguments
 from symlight.hw.layout import Layout
 from symlight.model.config import preset
+from symlight.model.files import write_whole
 from symlight.model.synthetic import random_model
 from symlight.model.weights import IntegerModel
 from symlight.sim import card as cards

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from symlight.host import bench_table, paper
-from symlight.host.bench import BenchSettings, BuildClock, write_json
+from symlight.host.bench import BenchSettings, BuildClock
 from symlight.host.bench_measure import DECODE, FIRST, PROMPT, Measurement, Pass
 from symlight.host.bench_report import bench_json, executed_macs, measurement_json, useful_shares
+from symlight.host.results import write_json
 from symlight.hw import config
 from symlight.hw.image import build_images
 from symlight.hw.interface import Phase, Traffic

@@ -1,0 +1,90 @@
+"""A generated kernel under the manifest of another generated kernel: the kernel's own mailbox gives it away,
+and no weight has been moved by then. On simulated cards and on a real card."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from releases import binding
+from rigs import NEWEST, simulated
+
+from symlight.host.card import Card
+from symlight.host.device import DeviceOptions, OpenedDevice
+from symlight.host.kernels import KernelInfo, read_manifest
+from symlight.model.errors import UserError
+from symlight.sim import card as cards
+
+pytestmark = pytest.mark.timeout(120, func_only=True)
+MANIFESTS = Path(__file__).resolve().parents[2] / "bitstreams"
+
+
+@pytest.fixture
+def other() -> KernelInfo:
+    """Of the same channels and lanes, but another kernel."""
+    return read_manifest(MANIFESTS / "sim4-sparse-gather" / "manifest.json")
+
+
+@pytest.fixture
+def written(monkeypatch) -> list[str]:
+    """Names of the buffers that the driver wrote, one for every write."""
+    names = []
+    write = Card.write
+
+    def note(card, name, offset, data):
+        names.append(name)
+        write(card, name, offset, data)
+
+    monkeypatch.setattr(Card, "write", note)
+    return names
+
+
+def sentence(mine: KernelInfo, other: KernelInfo) -> str:
+    return f"is build {mine.build_id:032x}, its manifest says {other.build_id:032x}"
+
+
+@pytest.mark.parametrize("loaded", [False, True], ids=["fresh", "loaded"])
+def test_another_build_is_refused_before_a_weight_moves(rig, other, written, loaded):
+    """A fresh kernel refuses the driver's first command, one with a model obeys it; both say who they are."""
+    assert other.build_id != rig.kernel.build_id
+    if loaded:
+        rig.machine()
+        assert {name for name in written if name != "io"} == {
+            f"hbm{k:02d}" for k in range(rig.kernel.engine.channels)
+        }
+        rig.close()
+        written.clear()
+    with pytest.raises(UserError, match=sentence(rig.kernel, other)):
+        rig.machine(build_id=other.build_id)
+    assert written and set(written) == {"io"}
+    if rig.name == "sim":  # where new device memory has known contents
+        (card,) = rig.opened
+        for name, buffer in card._buffers.items():
+            assert name == "io" or np.all(card.read(name, 0, buffer.size()) == cards.UNWRITTEN), name
+    rig.close()
+    assert len(rig.machine().run([1, 2], 2, None).tokens) == 2  # under its own manifest
+
+
+def test_another_build_is_refused_by_the_whole_chain(other, written, tmp_path, monkeypatch):
+    """A manifest that is sealed with this xclbin, and says another build."""
+    rig = simulated(binding(NEWEST))
+    monkeypatch.setitem(sys.modules, "pyxrt", rig.api)
+    folder = shutil.copytree(Path(rig.xclbin).parent, tmp_path / "linked")
+    options = DeviceOptions(
+        device="xrt:0", xclbin=folder / "symlight.xclbin", cache=tmp_path, time_limit=60
+    )
+    with OpenedDevice(options, rig.model) as machine:
+        assert len(machine.run([1, 2], 2, None).tokens) == 2
+    written.clear()
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["build_id"] = f"{other.build_id:032x}"
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with (
+        pytest.raises(UserError, match=f"the kernel on xrt:0 {sentence(rig.kernel, other)}"),
+        OpenedDevice(options, rig.model),
+    ):
+        pass
+    assert written and set(written) == {"io"}
+    cards._cards.clear()

@@ -10,6 +10,7 @@ from symlight.model.errors import UserError
 from symlight.model.package import Package
 from symlight.model.tokenizer import Tokenizer
 from symlight.sim.estimate.memory import Memory
+from symlight.sim.hbm import LEAST_BYTES
 
 from .card import SCALAR_LIMIT
 from .device import DeviceOptions
@@ -104,7 +105,7 @@ workload_options = _apply(
         ),
         click.option(
             "--max-bytes",
-            type=click.IntRange(min=1024),
+            type=click.IntRange(min=LEAST_BYTES),
             default=Memory.bytes,
             show_default=True,
             help="Read bytes in flight a port.",

@@ -25,6 +25,7 @@ from symlight.hw.control import CTRL, GIE, IER, ISR
 from symlight.model.errors import UserError
 
 from .build import Progress, build_model
+from .hbm import LEAST_BYTES, header_constants
 from .manifest import KernelFolder
 from .model import Model, SimulationError
 
@@ -51,7 +52,7 @@ class SimOptions:
     bursts, bytes : int
         Read bursts and bytes that a memory port accepts in flight.
     latency_ns : int
-        Latency outside the DRAM; 170 makes an idle page hit about 198 ns.
+        Latency outside the DRAM; by default an idle page hit takes about 198 ns.
     clock_mhz : int or None
         Kernel clock; None: that of the engine.
     seed : int
@@ -76,9 +77,9 @@ class SimOptions:
     """
 
     hbm: str = "timed"
-    bursts: int = 64
-    bytes: int = 4096
-    latency_ns: int = 170
+    bursts: int = header_constants()["bursts"]
+    bytes: int = header_constants()["bytes"]
+    latency_ns: int = header_constants()["latency"]
     clock_mhz: int | None = None
     seed: int = 1
     back_pressure: float = 0.0
@@ -97,7 +98,7 @@ class SimOptions:
             raise UserError(f"simulation options: back_pressure = {self.back_pressure} is outside 0..1")
         if self.threads is not None and self.threads < 1:
             raise UserError(f"simulation options: threads = {self.threads}; give one or more")
-        if self.bursts < 1 or self.bytes < 1024:
+        if self.bursts < 1 or self.bytes < LEAST_BYTES:
             raise UserError(
                 f"simulation options: {self.bursts} bursts, {self.bytes} bytes in flight are too few"
             )

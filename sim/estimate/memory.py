@@ -1,23 +1,10 @@
-"""Timing of the memory ports as the estimate sees it: the parameters of sim/hbm.h, read from it."""
+"""Timing of the memory ports as the estimate sees it, from the parameters of sim/hbm.h."""
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
 from symlight.model.errors import UserError
 
-HEADER = Path(__file__).parent.parent / "hbm.h"
-
-
-@cache
-def header_constants() -> Mapping[str, int]:
-    """Parameters of hbm.h with their defaults, and its constants in capitals."""
-    text = HEADER.read_text()
-    table = re.search(r"#define HBM_PARAMETERS\(X\)(.*?)\n\n", text, re.S)[1]
-    found = {name: int(value) for name, value in re.findall(r"X\((\w+), (\d+)\)", table)}
-    return found | {name: int(value) for name, value in re.findall(r"constexpr int ([A-Z_]+) = (\d+);", text)}
+from ..hbm import header_constants
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +25,9 @@ class Memory:
 
     clock_mhz: int
     hbm: str = "timed"
-    bursts: int = 64
-    bytes: int = 4096
-    latency_ns: int = 170
+    bursts: int = header_constants()["bursts"]
+    bytes: int = header_constants()["bytes"]
+    latency_ns: int = header_constants()["latency"]
 
     def __post_init__(self):
         if self.hbm not in ("timed", "ideal"):

@@ -409,7 +409,7 @@ def test_ctrl_c_keeps_the_rounds_that_are_done(bench, wired, tmp_path, card):
     card.start = interrupt
     assert bench("--out", out).error(130) == "interrupted"
     found = json.loads(out.read_text())
-    assert len(found["rounds"]) == 2 and found["complete"] is False and not list(tmp_path.glob("*.part"))
+    assert len(found["rounds"]) == 2 and found["complete"] is False and not list(tmp_path.glob(".result*"))
 
 
 def test_prefixes_in_one_option(symlight, package_path):

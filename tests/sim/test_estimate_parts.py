@@ -11,10 +11,11 @@ from symlight.hw import config
 from symlight.model.errors import UserError
 from symlight.sim.card import SimOptions
 from symlight.sim.estimate.latencies import latencies
-from symlight.sim.estimate.memory import Memory, header_constants
+from symlight.sim.estimate.memory import Memory
 from symlight.sim.estimate.ports import Ports, _History
 from symlight.sim.estimate.walk import walk_cycles
 from symlight.sim.estimate.workload import active_inputs, row_times
+from symlight.sim.hbm import header_constants
 
 CONSTANTS = header_constants()
 
@@ -34,9 +35,8 @@ def test_the_memory_is_that_of_the_header():
         options.bytes,
         options.latency_ns,
     )
-    assert memory.latency / 175e6 * 1e9 == pytest.approx(
-        170 + 16 / 0.9
-    )  # nanoseconds of a page hit behind its column
+    # nanoseconds of a page hit behind its column
+    assert memory.latency / 175e6 * 1e9 == pytest.approx(CONSTANTS["latency"] + 16 / 0.9)
     assert memory.refresh[0] / 175e6 * 1e6 == pytest.approx(3.9)  # microseconds
     assert Memory(clock_mhz=300, hbm="ideal").latency == CONSTANTS["ideal_cycles"]
     with pytest.raises(UserError, match="hbm = 'fast'"):

@@ -31,6 +31,7 @@ import warnings
 from pathlib import Path
 
 from bench_build import BenchError, build, environment, to_verilog, verilator_environment
+from layout_values import bits, fields
 
 HERE = Path(__file__).resolve().parent
 PARAMETERS = "SYMLIGHT_BENCH"       # environment variable that carries run_bench's `parameters` as JSON
@@ -291,27 +292,3 @@ class Sink(_StreamEnd):
             self.received.append(word if self.shape is None else fields(self.shape, word))
             self.cycles.append(self.bench.cycle)
             self.count += 1
-
-
-def bits(layout, item: dict) -> int:
-    """Bit pattern of a layout from plain field values (masked to each field's width)."""
-    from amaranth.hdl import Const
-    from amaranth.lib import data
-    return Const.cast(data.Layout.cast(layout).const(item)).value
-
-
-def fields(layout, word: int):
-    """Plain field values of a bit pattern: nested dicts and lists of integers, signed where the field is
-    signed."""
-    from amaranth.hdl import Shape
-    from amaranth.lib import data
-    try:
-        layout = data.Layout.cast(layout)
-    except TypeError:
-        shape = Shape.cast(layout)
-        word &= (1 << shape.width) - 1
-        return word - (1 << shape.width) if shape.signed and word >> (shape.width - 1) else word
-    values = {}
-    for key, field in layout:
-        values[key] = fields(field.shape, (word >> field.offset) & ((1 << field.width) - 1))
-    return [values[k] for k in range(len(values))] if isinstance(layout, data.ArrayLayout) else values

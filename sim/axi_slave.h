@@ -1,4 +1,5 @@
-// The memory behind one AXI port: handshakes, limits in flight, protocol checks, statistics; times come from hbm.h.
+// The memory behind one AXI port: handshakes, limits in flight, statistics; times come from hbm.h,
+// and the rules of the protocol are checked by axi_rules.h.
 //
 // A cycle is drive() - the design settles - sample() - the clock edge. What the port drives depends on registered
 // state only; arready may look at the waiting burst's length, to keep the bytes in flight within their limit.
@@ -8,20 +9,10 @@
 #pragma once
 
 #include <cstring>
-#include <string>
 #include <vector>
 
+#include "axi_rules.h"
 #include "hbm.h"
-
-// Addresses of the port variables of the design. Wide values are arrays of 32-bit words, least first.
-struct AxiPorts {
-    const uint64_t *araddr, *awaddr;
-    const uint8_t *arlen, *arsize, *arburst, *arvalid, *rready;
-    const uint8_t *awlen, *awsize, *awburst, *awvalid, *wlast, *wvalid, *bready;
-    const void *wdata, *wstrb;
-    uint8_t *arready, *rresp, *rlast, *rvalid, *awready, *wready, *bresp, *bvalid;
-    void* rdata;
-};
 
 struct Memory {
     uint64_t base, size;
@@ -48,17 +39,17 @@ struct Counters {
 
 class AxiSlave {
   public:
-    static constexpr unsigned MAX_BEATS = 16;       // of a burst: the hardened port is AXI3
-    static constexpr unsigned PAGE = 4096;          // no burst crosses a multiple of it
+    static constexpr unsigned MAX_BEATS = AxiRules::MAX_BEATS;
     static constexpr unsigned WRITES = 16;          // write bursts in flight
     static constexpr uint8_t OKAY = 0, SLVERR = 2, DECERR = 3;
 
     Counters counters;
     std::vector<Memory> memories;
     std::vector<Fault> faults;
-    std::string error;      // the first rule that the design broke, or ""
+    AxiRules rules;
 
-    AxiSlave(int channel, unsigned beat_bytes, const AxiPorts& ports) : channel_(channel), beat_(beat_bytes), port_(ports) {}
+    AxiSlave(int channel, unsigned beat_bytes, const AxiPorts& ports)
+        : rules(channel, beat_bytes, ports), channel_(channel), beat_(beat_bytes), port_(ports) {}
 
     void reset(const hbm::Parameters& parameters, int clock_mhz, uint64_t seed) {
         p_ = parameters;
@@ -75,10 +66,10 @@ class AxiSlave {
         head_ = tail_ = bursts_ = bytes_ = 0;
         write_head_ = write_fill_ = write_tail_ = 0;
         next_address_ = 0;
-        held_ar_ = held_aw_ = held_w_ = read_taken_ = response_taken_ = false;
+        read_taken_ = response_taken_ = false;
         noisy_ = p_.ar_stall || p_.r_stall || p_.aw_stall || p_.w_stall || p_.b_stall;
         counters = {};
-        error.clear();
+        rules.reset();
         *port_.arready = *port_.rvalid = *port_.awready = *port_.wready = *port_.bvalid = 0;
         if (p_.junk) scramble();
         quiet_ = false;
@@ -122,9 +113,7 @@ class AxiSlave {
         } else if (bursts_) {
             counters.read_waits++;
         }
-        check_hold(held_ar_, *port_.arvalid, *port_.arready, *port_.araddr, *port_.arlen, ar_, "AR");
-        check_hold(held_aw_, *port_.awvalid, *port_.awready, *port_.awaddr, *port_.awlen, aw_, "AW");
-        check_hold(held_w_, *port_.wvalid, *port_.wready, hash_write(), *port_.wlast, w_, "W");
+        rules.check_holds();
         if (*port_.arvalid) {
             if (*port_.arready) accept_read(now); else counters.address_stalls++;
         }
@@ -151,39 +140,8 @@ class AxiSlave {
         unsigned beats, filled;
         uint8_t data[MAX_BEATS * 64], strobes[MAX_BEATS * 8];
     };
-    struct Held {
-        uint64_t address;
-        uint8_t extra;
-    };
 
     size_t slot(uint64_t index) const { return index & (beats_.size() - 1); }
-
-    void fail(const char* what) {
-        if (error.empty()) error = "AXI port hbm" + std::to_string(channel_) + ": " + what;
-    }
-
-    void check_hold(bool& held, bool valid, bool ready, uint64_t address, uint8_t extra, Held& kept, const char* name) {
-        if (held && (!valid || kept.address != address || kept.extra != extra))
-            fail((std::string(name) + " changed or was withdrawn before it was accepted").c_str());
-        held = valid && !ready;
-        if (held) kept = {address, extra};
-    }
-
-    uint64_t hash_write() const {
-        if (!*port_.wvalid) return 0;
-        const auto* words = static_cast<const uint32_t*>(port_.wdata);
-        uint64_t hash = 0;
-        for (unsigned i = 0; i < beat_ / 4; i++) hash = (hash ^ words[i]) * 0x100000001B3ull;
-        return hash;
-    }
-
-    void check_burst(uint64_t address, unsigned beats, unsigned size, unsigned burst) {
-        if (1u << size != beat_) fail("a burst's beats are not as wide as the port");
-        if (burst != 1) fail("a burst is not of type INCR");
-        if (beats > MAX_BEATS) fail("a burst is longer than 16 beats");
-        if (address % beat_) fail("an address is not a multiple of the beat");
-        if (address / PAGE != (address + beats * beat_ - 1) / PAGE) fail("a burst crosses a 4 KB boundary");
-    }
 
     // Times of the column commands of a burst that arrives at `now`; returns the time of its data beat by beat.
     template <typename Store>
@@ -217,7 +175,7 @@ class AxiSlave {
     void accept_read(int64_t now) {
         const uint64_t address = *port_.araddr;
         const unsigned beats = std::min(*port_.arlen + 1u, MAX_BEATS);
-        check_burst(address, *port_.arlen + 1u, *port_.arsize, *port_.arburst);
+        rules.check_burst(address, *port_.arlen + 1u, *port_.arsize, *port_.arburst);
         schedule(address, beats, now, [&](unsigned i, int64_t ready) {
             const size_t at = slot(tail_++);
             uint8_t* memory = find(address + i * beat_);
@@ -250,7 +208,7 @@ class AxiSlave {
     }
 
     void accept_write() {
-        check_burst(*port_.awaddr, *port_.awlen + 1u, *port_.awsize, *port_.awburst);
+        rules.check_burst(*port_.awaddr, *port_.awlen + 1u, *port_.awsize, *port_.awburst);
         Write& w = writes_[write_tail_++ % WRITES];
         w.address = *port_.awaddr;
         w.beats = std::min(*port_.awlen + 1u, MAX_BEATS);
@@ -264,7 +222,7 @@ class AxiSlave {
         std::memcpy(w.strobes + w.filled * beat_ / 8, port_.wstrb, beat_ / 8);
         w.filled++;
         counters.write_beats++;
-        if (*port_.wlast != (w.filled == w.beats)) fail("wlast does not come with the last beat of a burst");
+        if (*port_.wlast != (w.filled == w.beats)) rules.fail("wlast does not come with the last beat of a burst");
         if (w.filled < w.beats) return;
         schedule(w.address, w.beats, now, [&](unsigned, int64_t ready) { w.ready = ready; });
         write_fill_++;
@@ -311,7 +269,6 @@ class AxiSlave {
     unsigned bursts_ = 0, bytes_ = 0;
     std::vector<Write> writes_;         // write bursts: head .. fill wait for their response, fill .. tail for data
     unsigned write_head_ = 0, write_fill_ = 0, write_tail_ = 0;
-    bool held_ar_ = false, held_aw_ = false, held_w_ = false, noisy_ = false, quiet_ = false;
+    bool noisy_ = false, quiet_ = false;
     bool read_taken_ = false, response_taken_ = false;
-    Held ar_{}, aw_{}, w_{};
 };

@@ -22,7 +22,7 @@ from .parts import CHANNEL_PREFIX, KERNEL_PREFIX, binding, channel_ports, define
 from .tools import Progress, Tools
 
 HERE = Path(__file__).parent
-HARNESS = ("harness.cpp", "harness.h", "design.h", "gang.h", "axi_slave.h", "hbm.h")
+HARNESS = ("harness.cpp", "harness.h", "design.h", "gang.h", "axi_slave.h", "axi_rules.h", "hbm.h")
 LIBRARY = "libsymlight.so"
 VERILATOR_FLAGS = (
     "-Mdir", "objects", "-O3", "--x-assign", "fast", "--x-initial", "unique", "-Wno-fatal", "-Wno-lint",
@@ -171,7 +171,7 @@ def build_traffic(cache: Path | None = None) -> Path:
     """The shared library of the memory model with its traffic generator (traffic.cpp), which needs no
     kernel."""
     tools = Tools()
-    names = ("traffic.cpp", "axi_slave.h", "hbm.h")
+    names = ("traffic.cpp", "axi_slave.h", "axi_rules.h", "hbm.h")
     flags = ["-std=c++17", "-O3", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
     key = _key([*flags, tools.versions()], {name: (HERE / name).read_bytes() for name in names})
 

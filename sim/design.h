@@ -79,7 +79,7 @@ class Design {
     const std::string& error() const {
         static const std::string none;
         for (const AxiSlave& port : ports)
-            if (!port.error.empty()) return port.error;
+            if (!port.rules.error.empty()) return port.rules.error;
         return none;
     }
 
@@ -108,8 +108,8 @@ class Design {
         channel.eval();
         // The kernel may have had its edge by now; the copies of the outputs stay as they were before it.
         if (CHECKED && memories)
-            if (const char* name = changed_output(*places_[k], channel); name && ports[k].error.empty())
-                ports[k].error = std::string(name) + " of a channel follows an input within a cycle";
+            if (const char* name = changed_output(*places_[k], channel); name && ports[k].rules.error.empty())
+                ports[k].rules.error = std::string(name) + " of a channel follows an input within a cycle";
         if (memories) ports[k].sample(now);
         channel.clk = 1;
         channel.eval();

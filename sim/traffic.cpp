@@ -52,7 +52,7 @@ extern "C" int64_t traffic_run(const char* settings, int clock_mhz, int beat_byt
         if (v.arvalid && v.arready) issued[next++] = cycle;
         if (v.rvalid && v.rlast) done[finished++] = cycle;
         slave.sample(now);
-        if (!slave.error.empty()) return -2;
+        if (!slave.rules.error.empty()) return -2;
         if (cycle > count * 100000) return -3;
     }
     return cycle;

@@ -55,8 +55,8 @@ class BenchSettings:
         return list(dict.fromkeys((main, *self.also_clocks)))
 
     def simulation(self, clock: int) -> dict:
-        """Options of the simulated card (`sim.card.SimOptions`); without the design's assertions, which only
-        cost speed here."""
+        """Of the simulated card (`sim.options.SimOptions`); without the design's assertions, which only cost
+        speed here."""
         return {"bursts": self.max_bursts, "bytes": self.max_bytes, "clock_mhz": clock, "assertions": False}
 
 

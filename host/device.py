@@ -45,7 +45,7 @@ class DeviceOptions:
     full_kv: bool = False
     watchdog: int | None = None  # cycles of a run
     time_limit: float | None = None  # seconds of a run
-    # further `sim.card.SimOptions` of the simulated card
+    # further `sim.options.SimOptions` of the simulated card
     simulation: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -154,6 +154,7 @@ def import_pyxrt():
 def simulated_api(kernel: KernelInfo, options: DeviceOptions, progress: Progress):
     """pyxrt's names with a fresh simulated card at index 0, and what it takes for an xclbin."""
     from symlight.sim import card, pyxrt_sim
+    from symlight.sim.options import SimOptions
 
     def of_build(stage: str, done: int, total: int) -> None:
         if stage != "simulate":     # runs show their tokens
@@ -161,5 +162,5 @@ def simulated_api(kernel: KernelInfo, options: DeviceOptions, progress: Progress
 
     cache = options.cache / "models"
     known = {"hbm": options.hbm, "seed": options.seed, "cache": cache, "progress": of_build}
-    card.plug(card.SimOptions(**known, **options.simulation))
+    card.plug(SimOptions(**known, **options.simulation))
     return pyxrt_sim, str(kernel.manifest)

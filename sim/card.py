@@ -1,5 +1,4 @@
-"""The simulated card behind `pyxrt_sim`: memory banks, the loaded kernel, the queue of runs, and the knobs of
-the simulation.
+"""The simulated card behind `pyxrt_sim`: memory banks, the loaded kernel, the queue of runs.
 
 A card is plugged into an index; `pyxrt_sim.device(index)` finds it there:
 
@@ -15,19 +14,16 @@ import os
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
 from symlight.hw.axi import BANK_BYTES
 from symlight.hw.control import CTRL, GIE, IER, ISR
-from symlight.model.errors import UserError
 
-from .build import Progress, build_model
-from .hbm import LEAST_BYTES, header_constants
+from .build import build_model
 from .manifest import KernelFolder
 from .model import Model, SimulationError
+from .options import SimOptions
 
 BANKS = 32
 PAGE = 4096
@@ -39,81 +35,6 @@ DONE_EVENT = 1          # bit of ISR
 # As XRT's scheduler does: look at CTRL some times, then turn to interrupts, with a slow poll against lost
 # ones.
 POLLS, POLL_CYCLES, FALLBACK_CYCLES = 30, 200, 1 << 22
-
-
-@dataclass(frozen=True, kw_only=True)
-class SimOptions:
-    """What a simulated card has beyond pyxrt's names.
-
-    Members
-    -------
-    hbm : str
-        "timed": the DRAM of hbm.h with refresh; "ideal": a fixed short latency, one beat a cycle.
-    bursts, bytes : int
-        Read bursts and bytes that a memory port accepts in flight.
-    latency_ns : int
-        Latency outside the DRAM; by default an idle page hit takes about 198 ns.
-    clock_mhz : int or None
-        Kernel clock; None: that of the engine.
-    seed : int
-        Refresh phases and back-pressure.
-    back_pressure : float
-        Probability that a port is not ready (or holds back its answer) in a cycle.
-    hbm_settings : dict
-        Further parameters of hbm.h by name.
-    assertions : bool
-        Of the build: with the kernel's assertions.
-    threads : int or None
-        That simulate the card; None: two for a kernel of 16 channels or more, where there are two processors.
-        The cycles are the same with any number.
-    optimise : str
-        Of the compiler (build.build_model).
-    trace : Path or None
-        VCD file to write.
-    cache : Path or None
-        Folder of built simulators; None: `build.default_cache()`.
-    progress : callable(stage, done, total)
-        Told of the build's stages, then of "simulate" with the cycles of the run; None: silent.
-    """
-
-    hbm: str = "timed"
-    bursts: int = header_constants()["bursts"]
-    bytes: int = header_constants()["bytes"]
-    latency_ns: int = header_constants()["latency"]
-    clock_mhz: int | None = None
-    seed: int = 1
-    back_pressure: float = 0.0
-    hbm_settings: dict[str, int] = field(default_factory=dict)
-    assertions: bool = True
-    threads: int | None = None
-    optimise: str = "-O3"
-    trace: Path | None = None
-    cache: Path | None = None
-    progress: Progress | None = None
-
-    def __post_init__(self):
-        if self.hbm not in ("timed", "ideal"):
-            raise UserError(f"simulation options: hbm = {self.hbm!r} is not timed or ideal")
-        if not 0 <= self.back_pressure < 1:
-            raise UserError(f"simulation options: back_pressure = {self.back_pressure} is outside 0..1")
-        if self.threads is not None and self.threads < 1:
-            raise UserError(f"simulation options: threads = {self.threads}; give one or more")
-        if self.bursts < 1 or self.bytes < LEAST_BYTES:
-            raise UserError(
-                f"simulation options: {self.bursts} bursts, {self.bytes} bytes in flight are too few"
-            )
-
-    def settings(self) -> dict[str, int]:
-        """Parameters of hbm.h."""
-        stall = round(self.back_pressure * 256)
-        return {
-            "ideal": int(self.hbm == "ideal"), "bursts": self.bursts, "bytes": self.bytes,
-            "latency": self.latency_ns,
-            **{f"{channel}_stall": stall for channel in ("ar", "r", "aw", "w", "b")},
-            # noise on idle payloads belongs to checking, and costs a little speed
-            "junk": int(self.assertions),
-            **self.hbm_settings,
-        }
 
 
 def _threads(channels: int) -> int:

@@ -213,7 +213,8 @@ def test_readings_that_fail_are_counted_and_leave_a_gap():
 
 def test_the_simulated_card_has_the_shape_and_no_numbers():
     """What pyxrt_sim answers, through the driver's own `info`."""
-    from symlight.sim.card import SimCard, SimOptions
+    from symlight.sim.card import SimCard
+    from symlight.sim.options import SimOptions
     from symlight.sim.pyxrt_device import device
     from symlight.sim.pyxrt_types import xrt_info_device
 

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from symlight.hw import config
 from symlight.model.errors import UserError
-from symlight.sim.card import SimOptions
 from symlight.sim.estimate.latencies import latencies
 from symlight.sim.estimate.memory import Memory
 from symlight.sim.estimate.ports import Ports, _History
 from symlight.sim.estimate.walk import walk_cycles
 from symlight.sim.estimate.workload import active_inputs, row_times
 from symlight.sim.hbm import header_constants
+from symlight.sim.options import SimOptions
 
 CONSTANTS = header_constants()
 

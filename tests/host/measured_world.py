@@ -6,7 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 
 from symlight.host.machine import Cycles, RunResult
+from symlight.host.protocol import Campaign, ProtocolSettings
+from symlight.host.protocol_report import protocol_json
 from symlight.host.telemetry import Reading, Sample, Series
+
+SHORT = ProtocolSettings(prefixes=(32, 128), new_tokens=128, rounds=3, seconds=60, idle_seconds=60)
 
 
 class World:
@@ -123,3 +127,16 @@ class WorldSampler:
     def has_past(self, moment: float) -> bool:
         times, _ = self.snapshot().power()
         return bool(times) and times[-1] >= moment
+
+
+def campaign(world: World, chosen=SHORT, *, sampler="made up", machine=None, **more) -> Campaign:
+    sampler = WorldSampler(world) if sampler == "made up" else sampler
+    prompts = {prefix: list(range(prefix)) for prefix in chosen.prefixes}
+    return Campaign(
+        machine or WorldMachine(world), chosen, prompts, sampler, "made up", clock=world.clock,
+        sleep=world.sleep, **more
+    )
+
+
+def measured(world: World, chosen=SHORT, **more) -> dict:
+    return protocol_json(campaign(world, chosen, **more).run(), {"device": "xrt:0"})

@@ -1,5 +1,4 @@
-"""pyxrt's names over the simulated card: what a program may count on, and the traps that a card would have,
-too."""
+"""pyxrt's names over the simulated card: opening, programming, runs."""
 
 import gc
 import json
@@ -8,54 +7,14 @@ import time
 
 import numpy as np
 import pytest
+from standin_program import DONE, FROM, HBM01, IO, N_NEW, N_PROMPT, RUN_ID, TIMEOUT, Program
 
 from symlight.model.errors import UserError
 from symlight.sim import pyxrt_sim as pyxrt
-from symlight.sim.card import BANK_BYTES
 from symlight.sim.manifest import write_kernel
+from symlight.sim.options import SimOptions
 
 pytestmark = pytest.mark.timeout(60)
-COMMAND, RUN_ID, N_PROMPT, N_NEW, EOS, FLAGS, WATCHDOG, IO, HBM00, HBM01 = range(10)
-TO, FROM = (
-    pyxrt.xclBOSyncDirection.XCL_BO_SYNC_BO_TO_DEVICE,
-    pyxrt.xclBOSyncDirection.XCL_BO_SYNC_BO_FROM_DEVICE,
-)
-DONE, TIMEOUT = pyxrt.ert_cmd_state.ERT_CMD_STATE_COMPLETED, pyxrt.ert_cmd_state.ERT_CMD_STATE_TIMEOUT
-
-
-class Program:
-    """What a host does: open, allocate, run the stand-in kernel, look at its answer."""
-
-    def __init__(self, standin, context=False, beats=64):
-        self.device = pyxrt.device(0)
-        if context:
-            uuid = self.device.register_xclbin(pyxrt.xclbin(str(standin.path)))
-            self.owner = pyxrt.hw_context(self.device, uuid)
-            self.kernel = pyxrt.kernel(self.owner, "symlight")
-        else:
-            self.owner = self.device
-            uuid = self.device.load_xclbin(str(standin.path))
-            self.kernel = pyxrt.kernel(self.device, uuid, "symlight:{symlight_1}", pyxrt.kernel.shared)
-        self.io = pyxrt.bo(self.owner, 4096, pyxrt.bo.normal, self.kernel.group_id(IO))
-        self.weights = pyxrt.bo(self.owner, beats * 32, pyxrt.bo.normal, self.kernel.group_id(HBM01))
-        self.data = np.random.default_rng(1).integers(0, 1 << 32, (beats, 8), np.uint32)
-        self.weights.write(self.data, 0)
-        self.weights.sync(TO, beats * 32, 0)
-        self.run = pyxrt.run(self.kernel)
-        self.run.set_arg(IO, self.io)
-        self.run.set_arg(HBM01, self.weights)
-
-    def start(self, **values):
-        for name, value in values.items():
-            self.run.set_arg(globals()[name.upper()], value)
-        self.run.start()
-
-    def answer(self):
-        self.io.sync(FROM, 4096, 0)
-        return self.io.read(16, 0).view(np.uint32).tolist()
-
-    def sum(self, beats):
-        return int(self.data[:beats, 0].sum(dtype=np.uint32))
 
 
 @pytest.mark.parametrize("context", [False, True], ids=["2.13", "2.16"])
@@ -123,106 +82,6 @@ def test_looking_at_the_state_is_enough(standin, plug):
     program.start(n_prompt=1, n_new=20_000)
     while program.run.state() is not DONE:
         pass
-
-
-def test_host_and_device_memory_differ_until_sync(standin, plug):
-    plug()
-    program = Program(standin)
-    program.start(n_prompt=4, run_id=1)
-    program.run.wait()
-    assert not program.io.read(16, 0).any(), "nothing was synchronised yet"
-    assert program.answer()[0] == 1
-    program.io.map()[0] = 77
-    program.io.sync(FROM)           # the 2.16 form: the whole buffer
-    assert program.io.read(1, 0)[0] == 1, "an unsynchronised write to the mapping is lost"
-    program.weights.write(np.zeros(32, np.uint8), 0)
-    program.start(n_prompt=1)
-    program.run.wait()
-    assert program.answer()[1] == program.sum(1), "the device still has the old data"
-    program.weights.sync(TO, 32, 0)
-    program.start()
-    program.run.wait()
-    assert program.answer()[1] == 0
-
-
-def test_fresh_device_memory_is_not_zero(standin, plug):
-    plug()
-    program = Program(standin)
-    fresh = pyxrt.bo(program.device, 4096, pyxrt.bo.normal, 1)
-    fresh.sync(FROM, 4096, 0)
-    assert fresh.read(4096, 0).all()
-
-
-def test_buffers(standin, plug):
-    plug()
-    program = Program(standin)
-    make = lambda size, bank=1: pyxrt.bo(program.device, size, pyxrt.bo.normal, bank)  # noqa: E731
-    a, b = make(100), make(5000)
-    assert a.size() == 100 and b.address() - a.address() == 4096 and a.address() % 4096 == 0
-    assert BANK_BYTES <= a.address() < 2 * BANK_BYTES
-    address = a.address()
-    del a
-    gc.collect()
-    assert make(4096).address() == address, "freed memory is used again"
-    part = pyxrt.bo(b, 1000, 4096 - 96)
-    b.write(bytes(range(200)), 4000)
-    assert part.read(3, 10).tolist() == [10, 11, 12] and part.address() == b.address() + 4000
-    with pytest.raises(RuntimeError, match="write past"):
-        b.write(b"xy", 4999)
-    with pytest.raises(RuntimeError, match="read past"):
-        b.read(1, 5000)
-    with pytest.raises(RuntimeError, match="past buffer"):
-        b.sync(TO, 5000, 1)
-    with pytest.raises(MemoryError):
-        make(BANK_BYTES + 1)
-    with pytest.raises(MemoryError, match="no room"):
-        make(BANK_BYTES)            # there are others in the bank
-    with pytest.raises(IndexError):
-        make(4096, 32)
-    with pytest.raises(IndexError):
-        make(4096, program.kernel.group_id(COMMAND))
-    with pytest.raises(RuntimeError, match="p2p"):
-        pyxrt.bo(program.device, 4096, pyxrt.bo.p2p, 0)
-
-
-def test_a_freed_buffer_stays_while_a_run_uses_it(standin, plug):
-    plug()
-    program = Program(standin)
-    program.start(n_prompt=64, run_id=3)
-    program.weights = program.run._buffers = None
-    gc.collect()
-    assert program.run.wait() is DONE
-    assert program.answer() == [3, program.sum(64), 0, 0]
-
-
-def test_scalars_are_signed_32_bit(standin, plug):
-    plug()
-    program = Program(standin)
-    for value in (1 << 31, -(1 << 31) - 1, 1.0, "1", None):
-        with pytest.raises(TypeError):
-            program.run.set_arg(RUN_ID, value)
-    program.start(run_id=-1, n_prompt=np.int64(1))
-    program.run.wait()
-    assert program.answer()[0] == 0xFFFFFFFF
-    with pytest.raises(IndexError):
-        program.run.set_arg(10, 0)
-
-
-def test_calling_the_kernel_swallows_bad_arguments(standin, plug):
-    plug()
-    program = Program(standin)
-    started = program.kernel(1, 1 << 31, 2, 0, 0, 0, 0, program.io, program.io, program.weights)
-    assert started.wait() is DONE
-    assert program.answer() == [0, program.sum(2), 0, 1], "the run id did not fit and was left out"
-
-
-def test_buffer_on_the_wrong_bank_is_refused(standin, plug):
-    plug()
-    program = Program(standin)
-    with pytest.raises(RuntimeError, match="connectivity"):
-        program.run.set_arg(HBM01, program.io)
-    with pytest.raises(RuntimeError, match="scalar"):
-        program.run.set_arg(RUN_ID, program.io)
 
 
 def test_opening(standin, plug, tmp_path):
@@ -334,7 +193,6 @@ def test_progress(standin, plug):
 
 
 def test_bad_options():
-    from symlight.sim.card import SimOptions
     for options in ({"hbm": "fast"}, {"back_pressure": 1.0}, {"bursts": 0}, {"bytes": 512}):
         with pytest.raises(UserError):
             SimOptions(**options)

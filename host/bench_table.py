@@ -14,10 +14,11 @@ from symlight.hw.config import BUILDS
 from symlight.model.config import preset
 from symlight.model.errors import UserError
 from symlight.model.package import Package, PackageMeta, save_package
+from symlight.sim.cache import cached
 
 from .bench import BenchSettings, about, bench_package, reference_run
 from .console import ProgressView, stderr, waiting
-from .kernels import cached, obtain_kernel
+from .kernels import obtain_kernel
 from .models import open_package
 from .options import PATH, cache_option
 from .results import write_json, write_text

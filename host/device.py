@@ -14,11 +14,12 @@ from symlight.hw.layout import Layout
 from symlight.model.errors import UserError
 from symlight.model.weights import IntegerModel
 from symlight.sim.build import require_tools
+from symlight.sim.cache import exclusive
 
 from .card import Card
 from .driver import Accelerator
 from .identity import check_layout, check_xclbin
-from .kernels import MANIFEST, KernelInfo, default_cache, exclusive, obtain_kernel, read_manifest
+from .kernels import MANIFEST, KernelInfo, default_cache, obtain_kernel, read_manifest
 from .machine import Machine, Progress, silent
 from .reference import ReferenceMachine
 

@@ -4,13 +4,9 @@
 <cache>/models/<key>/    what the simulator makes of it   (sim.build)
 """
 
-import fcntl
 import hashlib
 import json
-import os
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +15,7 @@ from symlight.hw.config import Engine
 from symlight.hw.interface import KERNEL_NAME
 from symlight.hw.sources import generator_digest
 from symlight.model.errors import UserError
+from symlight.sim.cache import cached
 
 from .machine import Progress, silent
 
@@ -135,44 +132,3 @@ def _write(folder: Path, engine: Engine, card: str, build: str, progress: Progre
 def _key(names: str) -> str:
     """Hash of everything that goes into the Verilog and its manifest."""
     return hashlib.sha256(f"{names}\0{generator_digest()}".encode()).hexdigest()[:24]
-
-
-def cached(cache: Path, key: str, make: Callable[[Path], None]) -> Path:
-    """Folder `key` of `cache`; `make(folder)` fills it. One process makes it, others wait; half of it never
-    shows."""
-    target = cache / key
-    if target.exists():
-        return target
-    with exclusive(cache, key):
-        if not target.exists():
-            work = (
-                cache / f"{key}.work"
-            )  # only the holder of the lock touches it: a leftover is from a killed process
-            shutil.rmtree(work, ignore_errors=True)
-            work.mkdir()
-            try:
-                make(work)
-                os.rename(work, target)
-            finally:
-                shutil.rmtree(work, ignore_errors=True)
-    return target
-
-
-@contextmanager
-def exclusive(folder: Path, name: str, *, wait: bool = True) -> Iterator[None]:
-    """Hold the lock `name` of `folder`; without `wait` a `UserError` when another process has it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = open(folder / f"{name}.lock", "w")
-    except OSError as error:
-        raise UserError(
-            f"the cache {folder} cannot be written ({error.strerror}); choose another with --cache"
-        ) from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            raise UserError(
-                f"{name} is used by another symlight process; wait until that has ended"
-            ) from None
-        yield

@@ -5,7 +5,6 @@ The key is a hash of everything that goes in: Verilog, harness, options, tool ve
 under its key in one rename, so an interrupted build leaves nothing that a later one could take for finished.
 """
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -18,6 +17,7 @@ from symlight.hw.interface import KERNEL_NAME
 from symlight.hw.top import CHANNEL_MODULE
 from symlight.model.errors import UserError
 
+from .cache import cached
 from .parts import CHANNEL_PREFIX, KERNEL_PREFIX, binding, channel_ports, defines, empty_channel
 from .tools import Progress, Tools
 
@@ -190,32 +190,12 @@ def _key(settings: Iterable[str], texts: dict[str, bytes]) -> str:
 
 
 def _cached(cache: Path, key: str, name: str, make: Callable[[Path], Path]) -> Path:
-    """File `name` of entry `key`; `make(folder)` builds it in an empty folder. One process builds, others
-    wait."""
-    target = cache / key / name
-    if target.exists():
-        return target
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-        lock = open(cache / f"{key}.lock", "w")
-    except OSError as error:
-        raise UserError(
-            f"the simulator's cache {cache} cannot be written: {error}; choose another folder"
-        ) from error
-    with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if target.exists():
-            return target
-        # only the holder of the lock touches it: a leftover is from a killed build
-        work = cache / f"{key}.work"
-        shutil.rmtree(work, ignore_errors=True)
-        work.mkdir()
-        try:
-            result = work / "result"
-            result.mkdir()
-            (work / "build").mkdir()
-            os.replace(make(work / "build"), result / name)
-            os.rename(result, target.parent)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
-    return target
+    """File or folder `name` of entry `key`: the only thing that is kept of what `make(folder)`, in an empty
+    folder, leaves there."""
+    def keep_result(entry: Path) -> None:
+        folder = entry / "build"
+        folder.mkdir()
+        os.replace(make(folder), entry / name)
+        shutil.rmtree(folder)
+
+    return cached(cache, key, keep_result) / name

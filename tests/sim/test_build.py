@@ -1,7 +1,6 @@
 """The cache of built simulators and the manifest of a kernel folder."""
 
 import json
-import multiprocessing
 import shutil
 
 import pytest
@@ -53,26 +52,6 @@ def test_interrupted_build_leaves_nothing(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["k", "k.lock"]
 
 
-def _slow_build(cache, queue):
-    def make(folder):
-        queue.put("built")
-        (folder / "x.so").write_text("x")
-        return folder / "x.so"
-    build._cached(cache, "k", "x.so", make)
-
-
-def test_two_processes_build_once(tmp_path):
-    context = multiprocessing.get_context("fork")
-    queue = context.Queue()
-    processes = [context.Process(target=_slow_build, args=(tmp_path, queue)) for _ in range(4)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(30)
-        assert process.exitcode == 0
-    assert queue.get(timeout=5) == "built" and queue.empty()
-
-
 def test_missing_tools_are_named(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(UserError, match=r"g\+\+ and make not found; install them"):
@@ -86,12 +65,6 @@ def test_bad_verilog_says_what_is_wrong(tmp_path, standin):
         build.build_model([source], standin.engine, tmp_path / "cache")
     with pytest.raises(UserError, match="no Verilog"):
         build.build_model(tmp_path / "nothing", standin.engine, tmp_path / "cache")
-
-
-def test_unwritable_cache_is_a_user_error(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="choose another folder"):
-        build._cached(tmp_path / "file", "k", "x.so", lambda folder: folder)
 
 
 def test_progress_tells_stages(tmp_path, standin, monkeypatch):

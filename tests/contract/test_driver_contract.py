@@ -54,13 +54,20 @@ def works(machine, expected) -> None:
     assert machine.position == len(PROMPT) + COUNT - 1
 
 
+def next_driver_works_or_refuses(rig, machine, expected) -> None:
+    """While a late run goes on: right results or, from a card that reports its end as the next one's, a
+    refusal, at the first command or later."""
+    try:
+        works(machine(), expected)
+    except UserError as error:
+        assert rig.name != "sim" and "results are stale" in str(error)
+
+
 def test_tokens_equal_the_reference(machine, expected):
     works(machine(), expected)
 
 
 def test_a_late_run_of_a_driver_that_gave_up(rig, machine, expected):
-    """The next driver gets its own results or, from a card that reports the late run's end as its own, a
-    refusal."""
     first = machine()
     first._time_limit = 0.01
     with pytest.raises(UserError, match="did not end within 0.01 s, and a started kernel cannot be stopped"):
@@ -68,10 +75,7 @@ def test_a_late_run_of_a_driver_that_gave_up(rig, machine, expected):
     with pytest.raises(UserError, match="cannot be used any more"):
         first.reset()
     first.close()
-    try:
-        works(machine(), expected)
-    except UserError as error:
-        assert rig.name != "sim" and "results are stale" in str(error)
+    next_driver_works_or_refuses(rig, machine, expected)
 
 
 def test_a_run_reported_complete_before_its_end_is_refused(rig, machine):
@@ -178,10 +182,7 @@ def test_ctrl_c_in_a_run_that_goes_on(rig, machine, expected):
     with pytest.raises(UserError, match="interrupted and is still going on"):
         device.reset()
     device.close()
-    try:
-        works(machine(), expected)
-    except UserError as error:
-        assert rig.name != "sim" and "results are stale" in str(error)
+    next_driver_works_or_refuses(rig, machine, expected)
 
 
 def test_ctrl_c_while_tokens_are_shown(machine, expected):

@@ -20,7 +20,7 @@ class Engine:
     vector_words: int = 128     # words of a channel's vector buffer
     read_beats: int = 512       # read FIFO of a channel, beats
     item_depth: int = 128       # gathered (value) items between address and data side
-    kv_beats: int = 2048        # KV staging of a channel, beats (two layers)
+    kv_beats: int = 2048        # KV staging of a channel, beats of k and v (two layers)
     resident_beats: int = 8640  # the same where the whole ring is resident
     kv_inflight: int = 48       # KV beats in flight while weights may be demanded
     query_words: int = 16       # words of q a channel's heads may need
@@ -44,10 +44,19 @@ class Engine:
             value = getattr(self, name)
             if value < 2 or value & (value - 1):
                 raise UserError(f"engine: {name} = {value} is not a power of two")
+        for name in ("kv_beats", "resident_beats"):
+            value = getattr(self, name)
+            if value < 2 or value % 2:
+                raise UserError(f"engine: {name} = {value} is not even: keys and values take half of it each")
         if self.fixed_gather not in ("runtime", "dense", "active"):
             raise UserError(f"engine: fixed_gather = {self.fixed_gather!r} is not runtime, dense or active")
         if self.fixed_kv not in ("runtime", "full", "valid"):
             raise UserError(f"engine: fixed_kv = {self.fixed_kv!r} is not runtime, full or valid")
+
+    @property
+    def stage_beats(self) -> int:
+        """Beats of each half of a channel's KV staging: one holds keys, one values."""
+        return self.kv_beats // 2
 
     @property
     def beat_bytes(self) -> int:

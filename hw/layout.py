@@ -72,9 +72,14 @@ class RingPlan:
     slots: int
 
     @property
+    def half(self) -> int:
+        """Beats of k (or v) of one slot in a channel."""
+        return self.heads * self.head_words
+
+    @property
     def slot_beats(self) -> int:
         """Beats of one slot in a channel: K of the column's heads, then V."""
-        return 2 * self.heads * self.head_words
+        return 2 * self.half
 
     @property
     def local_slots(self) -> int:
@@ -183,7 +188,7 @@ class Layout:
     def _check(self):
         engine, shape = self.engine, self.shape
         vector = max(2 * self.width_words, self.ffn_words, self.width_words + self.head_words)
-        stage = self.ring.size * (shape.layers if engine.kv_resident else min(2, shape.layers))
+        stage = self.ring.size * self._staged_layers
         needs = [
             ("accumulator words", self.qkv.beats + self.decay.beats, engine.accumulators),
             ("accumulator words", self.up.beats + self.down.beats, engine.accumulators),
@@ -196,7 +201,7 @@ class Layout:
             ("parameter words", self.parameter_words, engine.parameter_words),
             ("operation table entries", self.table_entries, engine.table_entries),
             ("KV staging beats", stage, engine.kv_beats),
-            ("query words of a column", self.ring.heads * self.ring.head_words, engine.query_words),
+            ("query words of a column", self.ring.half, engine.query_words),
             ("heads of a column", self.ring.heads, engine.lanes),
             ("heads, padded to whole columns,", self.ring.columns * self.ring.heads, engine.heads),
             ("bytes of a channel", self.size * engine.beat_bytes, BANK_BYTES),
@@ -214,6 +219,11 @@ class Layout:
         channels = self.engine.side_channels
         return token % channels, self.embed_base + token // channels * self.embed_beats
 
+    @property
+    def _staged_layers(self) -> int:
+        """Layers whose rings are in the staging memory at a time."""
+        return self.shape.layers if self.engine.kv_resident else min(2, self.shape.layers)
+
     def stage(self, layer: int) -> int:
-        """First staging beat of a layer's ring."""
-        return self.ring.size * (layer if self.engine.kv_resident else layer % 2)
+        """First beat of a layer's ring in each half of the staging memory."""
+        return self.ring.local_slots * self.ring.half * (layer % self._staged_layers)

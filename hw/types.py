@@ -43,7 +43,7 @@ class KvCommand(data.Struct):
     """Ring work of one layer in one pass (broadcast to all channels)."""
 
     base: BEAT_ADDRESS  # first beat of the layer's ring in every channel's buffer
-    stage: 14           # first beat of the layer's ring in the staging memory
+    stage: 14           # first beat of the layer's ring in each half of the staging memory
     load: 10            # slots 0 .. load - 1 are read from HBM (the current slot among them is dropped)
     attend: 10          # slots 0 .. attend - 1 take part in attention
     slot: 9             # slot of the current token
@@ -76,8 +76,10 @@ def beat_layout(engine: Engine) -> data.ArrayLayout:
 
 
 def stage_layout(engine: Engine) -> data.StructLayout:
-    """A beat on its way into the KV staging memory."""
-    return data.StructLayout({"address": range(engine.kv_beats), "data": beat_layout(engine)})
+    """A beat on its way into the half of the KV staging memory that holds keys, or values."""
+    return data.StructLayout({
+        "value": 1, "address": range(engine.stage_beats), "data": beat_layout(engine)
+    })
 
 
 def write_layout(engine: Engine) -> data.StructLayout:

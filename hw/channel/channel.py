@@ -198,14 +198,14 @@ class Channel(wiring.Component):
                 m.d.sync += Assert(queue.i.ready, "KV command queue overflow")
         m.d.sync += self.kv_room.eq(Cat(depth <= KV_QUEUE - KV_SLACK for depth in levels).all())
         group, column = self._place(m, "ring", self.ring.columns)
-        slot_beats, active = Signal(8), Signal()
+        half, active = Signal(range(self._engine.query_words + 1)), Signal()
         m.d.sync += [
-            slot_beats.eq((self.ring.heads * self.ring.head_words) << 1),
+            half.eq(self.ring.heads * self.ring.head_words),
             active.eq((group >> self.ring.log_groups) == 0),
         ]
         for unit in (self._loader, self._attention):
             m.d.comb += [
-                unit.ring.eq(self.ring), unit.slot_beats.eq(slot_beats), unit.group.eq(group),
+                unit.ring.eq(self.ring), unit.half.eq(half), unit.group.eq(group),
                 unit.active.eq(active),
             ]
         m.d.comb += self._attention.column.eq(column)

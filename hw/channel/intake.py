@@ -33,7 +33,7 @@ class Intake(wiring.Component):
     q : Out
         {valid, index, word}: q word `index` of this column.
     kv : Out
-        {valid, index, word}: beat `index` of the current token's slot.
+        {valid, value, index, beat, word}: k or v word `index` of the current token, `beat` of its slot.
     start : Out
         k and v are complete: with the last word of v, or after it.
     slopes : Out
@@ -49,7 +49,8 @@ class Intake(wiring.Component):
                 {"valid": Out(1), "index": Out(range(engine.query_words)), "word": Out(word)}
             )),
             "kv": Out(wiring.Signature({
-                "valid": Out(1), "index": Out(range(2 * engine.query_words)), "word": Out(word),
+                "valid": Out(1), "value": Out(1), "index": Out(range(engine.query_words)),
+                "beat": Out(range(2 * engine.query_words)), "word": Out(word),
             })),
             "start": Out(1),
             "slopes": Out(data.ArrayLayout(SLOPE_BITS, engine.heads)),
@@ -73,8 +74,9 @@ class Intake(wiring.Component):
         ]
         with m.If(self.cast.valid & ((kind == Cast.QUERY) | (kind == Cast.KEY) | (kind == Cast.VALUE))):
             m.d.sync += [
-                self.q.index.eq(local),
-                self.kv.index.eq(local + Mux(kind == Cast.VALUE, self.half, 0)),
+                self.q.index.eq(local), self.kv.index.eq(local),
+                self.kv.value.eq(kind == Cast.VALUE),
+                self.kv.beat.eq(local + Mux(kind == Cast.VALUE, self.half, 0)),
                 self.q.valid.eq(mine & (kind == Cast.QUERY)),
                 self.kv.valid.eq(mine & (kind != Cast.QUERY)),
                 self.start.eq((kind == Cast.VALUE) & cast.last),
@@ -112,7 +114,7 @@ class Plan(wiring.Component):
     Members
     -------
     command : In(KvCommand)
-    ring, slot_beats, group, active : In
+    ring, half, group, active : In
     count : Out
         Slots of this group that take part.
     loads : Out
@@ -122,7 +124,7 @@ class Plan(wiring.Component):
     local : Out
         ... as this local slot, ...
     stage, address : Out
-        ... at this beat of the staging memory, and of the channel's buffer.
+        ... at this beat of each half of the staging memory, and of the channel's buffer.
     """
 
     LATENCY = 3
@@ -130,9 +132,9 @@ class Plan(wiring.Component):
     def __init__(self, *, engine: Engine):
         super().__init__({
             "command": In(KvCommand), "ring": In(RingShape),
-            "slot_beats": In(range(2 * engine.query_words + 1)), "group": In(5), "active": In(1),
+            "half": In(range(engine.query_words + 1)), "group": In(5), "active": In(1),
             "count": Out(10), "loads": Out(10), "here": Out(1), "local": Out(9),
-            "stage": Out(range(engine.kv_beats)), "address": Out(BEAT_ADDRESS),
+            "stage": Out(range(engine.stage_beats)), "address": Out(BEAT_ADDRESS),
         })
 
     def elaborate(self, platform):
@@ -140,7 +142,7 @@ class Plan(wiring.Component):
         shift = self.ring.log_groups
         mask = Signal(5)                # groups - 1
         bias = Signal(5)                # the group's share of n slots is (n + bias) / groups
-        offset = Signal(14)             # of the current slot in the layer's ring
+        offset = Signal(14)             # of the current slot in each half of the layer's ring
         m.d.comb += mask.eq((1 << shift) - 1)
         m.d.sync += [
             bias.eq(mask - self.group),
@@ -148,8 +150,8 @@ class Plan(wiring.Component):
             self.loads.eq(Mux(self.active, (self.command.load + bias) >> shift, 0)),
             self.here.eq(self.active & ((self.command.slot & mask) == self.group)),
             self.local.eq(self.command.slot >> shift),
-            offset.eq(self.local * self.slot_beats),
+            offset.eq(self.local * self.half),
             self.stage.eq(self.command.stage + offset),
-            self.address.eq(self.command.base + offset),
+            self.address.eq(self.command.base + (offset << 1)),
         ]
         return m

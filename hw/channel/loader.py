@@ -13,7 +13,8 @@ QUEUE = 8       # commands whose beats are on the way
 
 
 class Loader(wiring.Component):
-    """Issues one run of reads a command and files its beats; the current token's slot among them is dropped.
+    """Issues one run of reads a command and files its beats, k and v of a slot to their halves of the staging
+    memory; the current token's slot among them is dropped.
 
     Throughput: a beat a cycle. Back-pressure: beats wait while the staging memory stores a broadcast word.
     A command starts when fewer than two loaded commands await attention, and no write is outstanding: what an
@@ -21,8 +22,8 @@ class Loader(wiring.Component):
 
     Members
     -------
-    ring, slot_beats, group, active : In
-        Shape of the ring, beats of a slot, place of this channel; static.
+    ring, half, group, active : In
+        Shape of the ring, beats of k (or v) in a slot, place of this channel; static.
     commands : In(stream of KvCommand)
     runs : Out(stream of RUN)
         Reads for the fetch unit.
@@ -43,7 +44,7 @@ class Loader(wiring.Component):
     def __init__(self, engine: Engine):
         self._engine = engine
         super().__init__({
-            "ring": In(RingShape), "slot_beats": In(range(2 * engine.query_words + 1)), "group": In(5),
+            "ring": In(RingShape), "half": In(range(engine.query_words + 1)), "group": In(5),
             "active": In(1), "commands": In(stream.Signature(KvCommand)), "runs": Out(stream.Signature(RUN)),
             "beats": In(stream.Signature(beat_layout(engine))),
             "arrivals": Out(stream.Signature(stage_layout(engine))),
@@ -68,7 +69,7 @@ class Loader(wiring.Component):
         m.d.comb += rounded.eq(head.load + (1 << self.ring.log_groups) - 1 - self.group)
         m.d.sync += [
             slots.eq(Mux(self.active & (head.load > self.group), rounded >> self.ring.log_groups, 0)),
-            total.eq(slots * self.slot_beats),
+            total.eq((slots * self.half) << 1),
             settled.eq(Mux(self.commands.valid & ~self.commands.ready, Mux(settled == 3, 3, settled + 1), 0)),
         ]
         go, offered = Signal(), Signal()    # a run once offered stays, whatever is written meanwhile
@@ -95,34 +96,41 @@ class Loader(wiring.Component):
         return m
 
     def _file(self, m, filing):
-        """Beats of the oldest command to staging addresses, slot by slot.
+        """Beats of the oldest command to their half and address, slot by slot: k beats, then v beats.
 
         Whether a slot is the last one or dropped is known when it begins: for the first one it comes with the
         command.
         """
         head = filing.o.p
-        offset, slot, beat = Signal(14), Signal(10), Signal.like(self.slot_beats)
-        first, slot_last = Signal(init=1), Signal.like(self.slot_beats)
+        value, beat, offset = Signal(), Signal.like(self.half), Signal(14)  # beat: of this half of the slot
+        begin, slot = Signal(14), Signal(10)        # of this slot
+        first, half_last = Signal(init=1), Signal.like(self.half)
         final, dropping = Signal(), Signal()        # of this slot, unless it is the first
         empty = filing.o.valid & head.none
         dropped = Mux(first, head.drops_first, dropping)
         taken = self.beats.valid & self.beats.ready
-        m.d.sync += [self.loaded.eq(0), slot_last.eq(self.slot_beats - 1)]
+        m.d.sync += [self.loaded.eq(0), half_last.eq(self.half - 1)]
         m.d.comb += [
             self.arrivals.valid.eq(self.beats.valid & filing.o.valid & ~empty & ~dropped),
-            self.arrivals.p.address.eq(head.stage + offset), self.arrivals.p.data.eq(self.beats.p),
+            self.arrivals.p.value.eq(value), self.arrivals.p.address.eq(head.stage + offset),
+            self.arrivals.p.data.eq(self.beats.p),
             self.beats.ready.eq(filing.o.valid & ~empty & (dropped | self.arrivals.ready)),
         ]
-        last_beat = beat == slot_last
+        half_done = beat == half_last
+        last_beat = half_done & value
         last = last_beat & Mux(first, head.one, final)
         m.d.comb += filing.o.ready.eq(empty | (taken & last))
         with m.If(taken):
             m.d.sync += [offset.eq(offset + 1), beat.eq(beat + 1)]
+            with m.If(half_done):
+                m.d.sync += [beat.eq(0), value.eq(~value)]
+            with m.If(half_done & ~value):
+                m.d.sync += offset.eq(begin)
             with m.If(last_beat):
                 m.d.sync += [
-                    beat.eq(0), slot.eq(slot + 1), self.loaded.eq(1), first.eq(0),
+                    begin.eq(offset + 1), slot.eq(slot + 1), self.loaded.eq(1), first.eq(0),
                     final.eq(slot + 2 == head.slots),
                     dropping.eq(head.drop & (slot + 1 == head.local)),
                 ]
             with m.If(last):
-                m.d.sync += [offset.eq(0), slot.eq(0), first.eq(1)]
+                m.d.sync += [offset.eq(0), begin.eq(0), slot.eq(0), first.eq(1)]

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from ..config import Engine
 from ..types import RingShape
 from .intake import SLOPE_BITS
-from .walk import WEIGHT_BITS, unit_layout
+from .walk import WEIGHT_BITS, key_layout
 
 SCORE_BITS = 32
 POSITION_BITS = 20
@@ -48,7 +48,7 @@ class Score(wiring.Component):
         self.LATENCY = self._levels + 3
         super().__init__({
             "beat": In(wiring.Signature({
-                "valid": Out(1), "unit": Out(unit_layout(engine)),
+                "valid": Out(1), "unit": Out(key_layout(engine)),
                 "products": Out(data.ArrayLayout(signed(16), engine.lanes)),
             })),
             "slopes": In(data.ArrayLayout(SLOPE_BITS, engine.heads)),
@@ -60,7 +60,7 @@ class Score(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         layout = data.StructLayout({"first": 1, "last": 1, **{
-            key: unit_layout(self._engine)[key].shape for key in ("head", "local")
+            key: key_layout(self._engine)[key].shape for key in ("head", "local")
         }})
         # [i]: i cycles after the products
         flights = [Signal(layout, name=f"unit_{i}") for i in range(self._levels + 2)]

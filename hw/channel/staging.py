@@ -1,4 +1,4 @@
-"""KV staging memory of a channel."""
+"""KV staging memory of a channel: a half for keys, a half for values."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
@@ -10,7 +10,7 @@ from ..types import beat_layout
 
 
 class Staging(wiring.Component):
-    """`engine.kv_beats` beats in UltraRAM: one write and one read a cycle.
+    """A half, `engine.stage_beats` beats in UltraRAM: one write and one read a cycle.
 
     A read that meets a write of the same address returns the old beat.
 
@@ -35,7 +35,7 @@ class Staging(wiring.Component):
     def __init__(self, *, engine: Engine):
         self._engine = engine
         beat = beat_layout(engine)
-        address = range(engine.kv_beats)
+        address = range(engine.stage_beats)
         super().__init__({
             "write": In(wiring.Signature({"en": Out(1), "address": Out(address), "data": Out(beat)})),
             "read": In(wiring.Signature({"en": Out(1), "address": Out(address), "data": In(beat)})),
@@ -45,7 +45,7 @@ class Staging(wiring.Component):
         m = Module()
         engine = self._engine
         m.submodules.memory = memory = Memory(
-            shape=8 * engine.lanes, depth=engine.kv_beats, init=[], attrs={"ram_style": "ultra"},
+            shape=8 * engine.lanes, depth=engine.stage_beats, init=[], attrs={"ram_style": "ultra"},
         )
         write, read = memory.write_port(), memory.read_port()
         arrived = Signal()

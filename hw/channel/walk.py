@@ -1,4 +1,4 @@
-"""Order in which attention reads its staged beats: k of a head, and with its score known, v of that head."""
+"""Order in which attention reads its staged beats: k of a head, and with its weight known, v of that head."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
@@ -11,20 +11,33 @@ WEIGHT_BITS = 15    # attention weights are in 0 .. 32767
 AHEAD = 16          # heads whose k is read before their v: covers the latency from k to its weight
 
 
-def unit_layout(engine: Engine) -> data.StructLayout:
-    """A staged beat on its way through attention."""
+def key_layout(engine: Engine) -> data.StructLayout:
+    """A k beat on its way through attention."""
     return data.StructLayout({
-        "value": 1,                         # v, else k
         "first": 1, "last": 1,              # beat of its head
         "word": range(engine.query_words),  # word of this channel's heads
         "head": range(engine.heads),        # local head
         "local": 9,                         # local slot
-        "weight": WEIGHT_BITS,              # v: weight of its slot and head
     })
 
 
+def value_layout(engine: Engine) -> data.StructLayout:
+    """A v beat on its way through attention."""
+    return data.StructLayout({
+        "first": 1,                         # beat of its head
+        "word": range(engine.query_words),  # word of this channel's heads
+        "head": range(engine.heads),        # local head
+        "weight": WEIGHT_BITS,              # of its slot and head
+    })
+
+
+def read_port(engine: Engine, unit: data.StructLayout) -> wiring.Signature:
+    """A beat read in this cycle from one half of the staging memory."""
+    return wiring.Signature({"valid": Out(1), "address": Out(range(engine.stage_beats)), "unit": Out(unit)})
+
+
 class _Pointer(wiring.Component):
-    """Steps through the k beats (or the v beats) of all slots of the group.
+    """Steps through the k beats (or the v beats) of all slots of the group; they follow each other.
 
     Members
     -------
@@ -37,12 +50,12 @@ class _Pointer(wiring.Component):
     """
 
     def __init__(self, engine: Engine):
-        unit = unit_layout(engine)
+        unit = key_layout(engine)
         super().__init__({
-            "start": In(1), "base": In(range(engine.kv_beats)), "count": In(10),
+            "start": In(1), "base": In(range(engine.stage_beats)), "count": In(10),
             "half": In(range(engine.query_words + 1)), "head_words": In(5),
             "step": In(1),
-            "busy": Out(1), "address": Out(range(engine.kv_beats)), "local": Out(9),
+            "busy": Out(1), "address": Out(range(engine.stage_beats)), "local": Out(unit["local"].shape),
             "word": Out(unit["word"].shape), "head": Out(unit["head"].shape), "first": Out(1), "last": Out(1),
         })
 
@@ -58,11 +71,10 @@ class _Pointer(wiring.Component):
             ]
             with m.If(self.last):
                 m.d.sync += [rest.eq(self.head_words - 1), self.head.eq(self.head + 1)]
-            # last beat of the slot: jump over the other half of the next
-            with m.If(self.word + 1 == self.half):
+            with m.If(self.word + 1 == self.half):      # last beat of the slot
                 m.d.sync += [
-                    self.address.eq(self.address + self.half + 1), self.word.eq(0), self.head.eq(0),
-                    self.local.eq(self.local + 1), left.eq(left - 1), self.busy.eq(left != 1),
+                    self.word.eq(0), self.head.eq(0), self.local.eq(self.local + 1), left.eq(left - 1),
+                    self.busy.eq(left != 1),
                 ]
         with m.If(self.start):
             m.d.sync += [
@@ -74,9 +86,11 @@ class _Pointer(wiring.Component):
 
 
 class Walk(wiring.Component):
-    """Issues one staging read a cycle: the next v beat if its weight is there, else the next k beat.
+    """Issues up to two staging reads a cycle: the next k beat if its slot is there, the next v beat if its
+    weight is known.
 
-    Sustained rate: one beat a cycle while slots are there, as k runs up to `AHEAD` heads ahead of v.
+    Sustained rate: one k beat and one v beat a cycle while slots are there, as k runs up to `AHEAD` heads
+    ahead of v.
 
     Parameters
     ----------
@@ -87,7 +101,8 @@ class Walk(wiring.Component):
     start : In
         Begin; only while not `busy`.
     base, count : In
-        First staging beat of the layer's ring, and local slots that take part; valid with `start`.
+        First beat of the layer's ring in each half of the staging memory, and local slots that take part;
+        valid with `start`.
     half, head_words : In
         Beats of k in a slot; beats of a head. Static.
     loaded : In
@@ -98,33 +113,33 @@ class Walk(wiring.Component):
         {valid, value}: the weights, in the order of the k beats.
     busy : Out
         There are beats left to issue.
-    read : Out
-        {valid, address, unit}: the beat read in this cycle.
+    keys, values : Out(read_port)
     """
 
     def __init__(self, *, engine: Engine):
         self._engine = engine
         super().__init__({
-            "start": In(1), "base": In(range(engine.kv_beats)), "count": In(10),
+            "start": In(1), "base": In(range(engine.stage_beats)), "count": In(10),
             "half": In(range(engine.query_words + 1)), "head_words": In(5),
             "loaded": In(12), "here": In(1), "local": In(9),
             "weight": In(wiring.Signature({"valid": Out(1), "value": Out(WEIGHT_BITS)})),
             "busy": Out(1),
-            "read": Out(wiring.Signature({
-                "valid": Out(1), "address": Out(range(engine.kv_beats)), "unit": Out(unit_layout(engine)),
-            })),
+            "keys": Out(read_port(engine, key_layout(engine))),
+            "values": Out(read_port(engine, value_layout(engine))),
         })
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.keys = keys = _Pointer(self._engine)
         m.submodules.values = values = _Pointer(self._engine)
-        for pointer in (keys, values):
+        for pointer, read in ((keys, self.keys), (values, self.values)):
             m.d.comb += [
-                pointer.start.eq(self.start), pointer.count.eq(self.count),
+                pointer.start.eq(self.start), pointer.base.eq(self.base), pointer.count.eq(self.count),
                 pointer.half.eq(self.half), pointer.head_words.eq(self.head_words),
+                read.valid.eq(pointer.step), read.address.eq(pointer.address),
             ]
-        m.d.comb += [keys.base.eq(self.base), values.base.eq(self.base + self.half)]
+            names = [name for name in read.unit.shape().members if name != "weight"]
+            m.d.comb += [getattr(read.unit, name).eq(getattr(pointer, name)) for name in names]
 
         known, room, weight = self._weights(m, keys, values)
         present = Signal()
@@ -133,17 +148,9 @@ class Walk(wiring.Component):
             m.d.comb += present.eq(1)
         m.d.comb += [
             values.step.eq(values.busy & known),
-            keys.step.eq(keys.busy & present & room & ~values.step),
-            self.busy.eq(values.busy),
-            self.read.valid.eq(values.step | keys.step),
+            keys.step.eq(keys.busy & present & room),
+            self.busy.eq(values.busy), self.values.unit.weight.eq(weight),
         ]
-        unit = self.read.unit
-        for pointer in (keys, values):
-            with m.If(pointer.step):
-                m.d.comb += [self.read.address.eq(pointer.address), unit.local.eq(pointer.local)]
-                names = ("word", "head", "first", "last")
-                m.d.comb += [getattr(unit, name).eq(getattr(pointer, name)) for name in names]
-        m.d.comb += [unit.value.eq(values.step), unit.weight.eq(weight)]
         return m
 
     def _weights(self, m, keys, values):

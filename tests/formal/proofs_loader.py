@@ -14,7 +14,7 @@ SLOTS = 6  # most slots of a command
 
 class Filing(Proof):
     title = (
-        f"Loader (slots of up to {2 * ENGINE.query_words} beats, up to {SLOTS} slots a command): "
+        f"Loader (slots of up to {ENGINE.query_words} beats of k and of v, up to {SLOTS} slots a command): "
         "runs and arrivals hold; every beat asked for is filed in its place or is the current token's; none "
         "is left; at most two commands ahead of attention"
     )
@@ -25,18 +25,18 @@ class Filing(Proof):
 
     def claim(self, m: Module, dut: Opened):
         port, filing = dut.component, dut.part("filing")
-        drive_freely(m, port, but=("ring", "slot_beats", "group", "active"))
+        drive_freely(m, port, but=("ring", "half", "group", "active"))
         m.d.comb += [
             value.eq(AnyConst(len(value)))
-            for value in (port.ring.as_value(), port.slot_beats, port.group, port.active)
+            for value in (port.ring.as_value(), port.half, port.group, port.active)
         ]
         command, log = port.commands.p, port.ring.log_groups
         m.d.comb += [
             Assume(
                 (log <= 1)
                 & (port.group <= log)
-                & (port.slot_beats != 0)
-                & (port.slot_beats <= 2 * ENGINE.query_words)
+                & (port.half != 0)
+                & (port.half <= ENGINE.query_words)
             ),
             Assume((command.load <= SLOTS) & (command.slot < SLOTS) & (command.stage < 1 << 10)),
         ]
@@ -52,13 +52,18 @@ class Filing(Proof):
 
         holds(m, port.runs.valid, port.runs.ready, port.runs.p, "runs hold until ready")
         holds(m, port.arrivals.valid, port.arrivals.ready, port.arrivals.p, "arrivals hold until ready")
-        work, offset, slot, beat = (
+        work, offset, begin, slot, beat, value = (
             filing.component.o,
             dut.signal("offset"),
+            dut.signal("begin"),
             dut.signal("slot"),
             dut.signal("beat"),
+            dut.signal("value"),
         )
-        place = (slot * port.slot_beats + beat)[:14]
+        place = (slot * port.half + beat)[:14]
+        of_slot = Signal(3)  # beats of the slot that were taken: k, then v
+        with m.If(taken):
+            m.d.sync += of_slot.eq(Mux(of_slot + 1 == port.half << 1, 0, of_slot + 1))
         current = work.p.drop & (slot == work.p.local)
         m.d.comb += [
             Assert((ahead >= -1) & (ahead <= 2), "at most two commands ahead of attention"),
@@ -83,6 +88,10 @@ class Filing(Proof):
             ),
             Assert(~arrives | (slot < work.p.slots), "only beats of the command's slots"),
             Assert(
+                ~arrives | (port.arrivals.p.value == (of_slot >= port.half)),
+                "k beats to one half, v beats to the other",
+            ),
+            Assert(
                 ~arrives | (port.arrivals.p.data.as_value() == port.beats.p.as_value()),
                 "beats are filed unchanged",
             ),
@@ -91,11 +100,13 @@ class Filing(Proof):
         ]
         self.invariant(m, queue_invariant(filing), "queue agrees")
         self.invariant(m, ~work.valid | (offset == place), "offset counts beats")
+        self.invariant(m, ~work.valid | (begin == (slot * port.half)[:14]), "begin counts slots")
+        self.invariant(m, of_slot == Mux(value, port.half, 0) + beat, "beats of a slot")
         loads = Signal(2)
         with m.If(asked & (loads != 3)):
             m.d.sync += loads.eq(loads + 1)
         m.d.comb += [
-            Cover(taken & current & (slot == 1) & (port.slot_beats == 2), "a beat of the current token"),
+            Cover(taken & current & (slot == 1) & (port.half == 1), "a beat of the current token"),
             Cover(
                 arrives & (loads == 2) & (filing.component.level == 1) & (owed == 1),
                 "the last beat of the second load",
@@ -123,6 +134,12 @@ def _short(dut):
         dut.module.d.comb += dut.part("filing").component.o.ready.eq(1)
 
 
+def _mixed(dut):
+    """The first v beat of a slot goes to the keys."""
+    with dut.module.If(dut.signal("beat") == 0):
+        dut.module.d.comb += dut.component.arrivals.p.value.eq(0)
+
+
 def _stuck(dut):
     """Slots do not move on."""
     dut.module.d.sync += dut.signal("offset").eq(0)
@@ -132,6 +149,7 @@ Filing.broken = {
     "files the current token's slot": (_files_current, "the current token's slot is not filed"),
     "takes back a run": (_fickle, "runs hold until ready"),
     "gives up a command after a slot": (_short, "beats asked for have a command"),
+    "v beats among the keys": (_mixed, "k beats to one half, v beats to the other"),
     "every beat to the same place": (_stuck, "a beat goes to its place"),
 }
 Filing.broken_bmc = 14

@@ -136,7 +136,7 @@ class Ring:
         shape = self.shape
         attend = shape.populated(position)
         load = {"valid": attend, "full": shape.slots, "resident": 0}[self.mode]
-        stage = self.size * (layer if self.engine.kv_resident else layer % 2)
+        stage = self.size // 2 * (layer if self.engine.kv_resident else layer % 2)
         return {
             "base": self.base(layer), "stage": stage, "load": load, "attend": attend,
             "slot": shape.slot(position), "position": position, "layer": layer,
@@ -151,10 +151,13 @@ class Ring:
         for n, slot in enumerate(self.mine(command["load"])):
             if slot != command["slot"]:
                 for beat in range(2 * self.half):
-                    address = command["stage"] + n * 2 * self.half + beat
+                    value, word = divmod(beat, self.half)
+                    address = command["stage"] + n * self.half + word
                     data = self.memory[command["base"] + n * 2 * self.half + beat]
                     raw = {i: data >> 8 * i & 255 for i in range(self.engine.lanes)}
-                    todo.append(bits(stage_layout(self.engine), {"address": address, "data": raw}))
+                    todo.append(
+                        bits(stage_layout(self.engine), {"value": value, "address": address, "data": raw})
+                    )
             todo.append(None)
         return todo
 
@@ -199,7 +202,7 @@ class Driver:
             "head_words": ring.words,
             "anchors": shape.anchors, "ring": shape.window + 1, "score_frac": ring.frac,
         })
-        dut.slot_beats.value = 2 * ring.half
+        dut.half.value = ring.half
         dut.group.value, dut.column.value, dut.active.value = ring.group, ring.column, int(ring.active)
         await self.bench.reset()
         raw = np.zeros(-(-ring.shape.heads * 2 // self.engine.lanes) * self.engine.lanes // 2, "<u2")
@@ -232,6 +235,7 @@ class Driver:
         written = self.writes.count
         await self.bench.until(lambda: self.done.count == self.operations, limit=5000)
         self.check_writes(command, written)
+        await self.bench.step(AttentionEngine.DRAIN_AFTER - 1)      # the pulse was in the cycle before
         numerators, denominators = ring.expected(command, q)
         self.drain.answers.clear()
         for word in range(len(numerators)):

@@ -7,6 +7,7 @@ import cocotb
 import numpy as np
 from attention_bench import LIMIT, PLACES, Driver
 
+from symlight.hw.channel.attention import AttentionEngine
 from symlight.hw.channel.score import Score
 from symlight.hw.types import (
     Cast,
@@ -52,9 +53,10 @@ async def extreme_sums(dut):
 
 
 @cocotb.test(**LIMIT)
-@cocotb.parametrize(place=["grouped", "one group, one-beat heads", "uneven columns"])
-async def one_beat_a_cycle(dut, place):
-    """With all slots there, an operation takes its beats and a constant."""
+@cocotb.parametrize(place=list(PLACES))
+async def one_k_and_one_v_a_cycle(dut, place):
+    """With all slots there, an operation takes as many cycles as it has k beats (or v beats), and a
+    constant."""
     driver = Driver(dut, place)
     ring = driver.ring
     await driver.setup()
@@ -63,10 +65,12 @@ async def one_beat_a_cycle(dut, place):
     await driver.bench.until(lambda: not driver.loader.todo and not driver.loader.commands, limit=1000)
     await driver.bench.step(10)
     await driver.operation(command)
-    beats = len(ring.mine(command["attend"])) * 2 * ring.half
+    beats = len(ring.mine(command["attend"])) * ring.half
     cycles = driver.done.cycles[0] - driver.cast.cycles[-1]
-    dut._log.info("%s: %d beats in %d cycles", place, beats, cycles)
-    assert beats < cycles <= beats + 24
+    dut._log.info("%s: %d k beats and %d v beats in %d cycles", place, beats, beats, cycles)
+    engine = AttentionEngine(engine=driver.engine)
+    known = engine.FIRST_READ + ring.words - 1 + engine.WEIGHT_LATENCY      # the first head's weight
+    assert cycles == known + beats - 1 + engine.END_LATENCY, f"{beats} beats of k in {cycles} cycles"
 
 
 @cocotb.test(**LIMIT)
@@ -79,7 +83,7 @@ async def one_slot_latency(dut):
     await driver.bench.step(10)
     await driver.operation(command)
     score = Score(engine=driver.engine).LATENCY
-    read, product, end = 2, 4, 6        # start to first read; read to product; last read to `att_done`
+    read, product, end = 2, 4, 2        # start to first read; read to product; last read to `att_done`
     assert driver.done.cycles[0] - driver.cast.cycles[-1] == read + product + score + 1 + end
 
 

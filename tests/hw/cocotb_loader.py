@@ -55,9 +55,9 @@ class LoaderBench:
     def __init__(self, dut, idle="never", stall="never", shape=(1, 2), group=1, active=1):
         assert parameters()["lanes"] == ENGINE.lanes
         self.bench = bench = Bench(dut)
-        self.groups, self.slot_beats, self.group, self.active = 1 << shape[0], shape[1], group, active
+        self.groups, self.half, self.group, self.active = 1 << shape[0], shape[1], group, active
         dut.ring.value = bits(RingShape, {"log_groups": shape[0]})
-        dut.slot_beats.value, dut.group.value, dut.active.value = shape[1], group, active
+        dut.half.value, dut.group.value, dut.active.value = shape[1], group, active
         self.commands = Source(bench, "commands", KvCommand, idle=idle)
         self.runs = Sink(bench, "runs", RUN, stall=stall)
         self.beats = Source(bench, "beats", beat_layout(ENGINE), idle=idle)
@@ -79,18 +79,21 @@ class LoaderBench:
         self.commands.send([command])
         self.slots.append(len(slots))
         if slots:
-            self.expected_runs.append({"address": command["base"], "beats": len(slots) * self.slot_beats})
-        beats = [self.bench.rng.randbytes(ENGINE.lanes) for _ in range(len(slots) * self.slot_beats)]
+            self.expected_runs.append({"address": command["base"], "beats": len(slots) * 2 * self.half})
+        beats = [self.bench.rng.randbytes(ENGINE.lanes) for _ in range(len(slots) * 2 * self.half)]
         self.beats.send(list(beat) for beat in beats)
         for k, beat in enumerate(beats):
-            if slots[k // self.slot_beats] != command["slot"]:
-                self.expected.append({"address": command["stage"] + k, "data": list(beat)})
+            local, word = divmod(k, 2 * self.half)      # k beats, then v beats
+            if slots[local] != command["slot"]:
+                value, word = divmod(word, self.half)
+                address = command["stage"] + local * self.half + word
+                self.expected.append({"value": value, "address": address, "data": list(beat)})
 
     def random_command(self):
         rng = self.bench.rng
         load = rng.choice([0, 1, 2, 5, 40, rng.randrange(60)])
         return {
-            "base": rng.randrange(1 << 23), "stage": rng.choice([0, 1024]), "load": load, "attend": load,
+            "base": rng.randrange(1 << 23), "stage": rng.choice([0, 512]), "load": load, "attend": load,
             "slot": rng.randrange(max(1, load) + 1), "position": rng.randrange(1 << 20),
         }
 
@@ -127,7 +130,7 @@ async def takes_no_part(dut):
 async def every_slot_and_group(dut):
     """All small numbers of slots in all groups, with the current slot everywhere."""
     for group in range(4):
-        tb = LoaderBench(dut, shape=(2, 1), group=group)
+        tb = LoaderBench(dut, shape=(2, 2), group=group)
         await tb.bench.reset()
         for load in range(7):
             for slot in (0, load // 2, load):
@@ -138,7 +141,7 @@ async def every_slot_and_group(dut):
 
 @cocotb.test(**LIMIT)
 async def one_beat_a_cycle(dut):
-    tb = LoaderBench(dut, shape=(0, 4), group=0)
+    tb = LoaderBench(dut, shape=(0, 2), group=0)
     await tb.bench.reset()
     for _ in range(2):
         tb.send({"load": 10, "slot": 10})

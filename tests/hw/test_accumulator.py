@@ -55,7 +55,7 @@ def test_staging_latency():
     import random
     rng = random.Random(5)
     depth = 24      # not a power of two
-    staging = Staging(engine=replace(card("sim2"), lanes=16, kv_beats=depth))
+    staging = Staging(engine=replace(card("sim2"), lanes=16, kv_beats=2 * depth))
     program = [
         (rng.random() < 0.6, rng.randrange(depth), rng.getrandbits(128), rng.random() < 0.6,
          rng.randrange(depth))

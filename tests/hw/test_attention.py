@@ -5,14 +5,17 @@ from dataclasses import replace
 import pytest
 from bench import BenchError, run_bench
 
+from symlight.hw.channel import attention
 from symlight.hw.channel.attention import AttentionEngine
+from symlight.hw.channel.walk import Walk
 from symlight.hw.config import card
+from symlight.model.errors import UserError
 
 SMALL = {"lanes": 16, "kv_beats": 256, "query_words": 8, "heads": 4}
 
 
-def run(config=SMALL, test_filter="^(?!.*resident)", seed=1, **parameters):
-    component = AttentionEngine(engine=replace(card("sim2"), **config))
+def run(config=SMALL, test_filter="^(?!.*resident)", seed=1, kind=AttentionEngine, **parameters):
+    component = kind(engine=replace(card("sim2"), **config))
     return run_bench(
         component, "cocotb_attention", test_filter, parameters={"engine": config, **parameters}, seed=seed
     )
@@ -31,3 +34,25 @@ def test_resident_ring():
 def test_bench_sees_a_wrong_q():
     with pytest.raises(BenchError, match="numerators of"):
         run(test_filter="from_the_first_token", corrupt=True)
+
+
+class _OneRead(Walk):
+    """Reads one beat a cycle: no k beat in the cycle of a v beat."""
+
+    def _weights(self, m, keys, values):
+        known, room, weight = super()._weights(m, keys, values)
+        return known, room & ~values.step, weight
+
+
+def test_bench_sees_one_read_a_cycle(monkeypatch):
+    monkeypatch.setattr(attention, "Walk", _OneRead)
+    with pytest.raises(BenchError, match="beats of k in"):
+        run(test_filter="one_k_and_one_v")
+
+
+@pytest.mark.parametrize("name", ["kv_beats", "resident_beats"])
+def test_keys_and_values_take_half_of_the_staging_memory_each(name):
+    engine = replace(card("sim2"), kv_beats=1440)
+    assert 2 * engine.stage_beats == engine.kv_beats
+    with pytest.raises(UserError, match=f"{name} = 721 is not even"):
+        replace(engine, **{name: 721})

@@ -1,6 +1,7 @@
 """hw.channel.loader, and that its bench can fail."""
 
 import pytest
+from amaranth.hdl import Signal
 from bench import BenchError, run_bench
 
 from symlight.hw.channel import loader
@@ -28,8 +29,18 @@ class _KeepsCurrentSlot(Loader):
         super()._file(m, shadow)
 
 
-def test_bench_sees_an_overwritten_slot():
+class _MixesHalves(Loader):
+    """A loader that files the first v beat of a slot with its keys."""
+
+    def _file(self, m, filing):
+        super()._file(m, filing)
+        was = Signal()
+        with m.If(self.arrivals.valid & self.arrivals.ready):
+            m.d.sync += was.eq(self.arrivals.p.value)
+        m.d.comb += self.arrivals.p.value.eq(was)
+
+
+@pytest.mark.parametrize("broken", [_KeepsCurrentSlot, _MixesHalves])
+def test_bench_sees_a_beat_in_the_wrong_place(broken):
     with pytest.raises(BenchError, match="AssertionError"):
-        run_bench(
-            _KeepsCurrentSlot(ENGINE), "cocotb_loader", "every_slot", parameters={"lanes": ENGINE.lanes}
-        )
+        run_bench(broken(ENGINE), "cocotb_loader", "every_slot", parameters={"lanes": ENGINE.lanes})

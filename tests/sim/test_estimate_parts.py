@@ -52,7 +52,7 @@ def test_walk(heads, head_words, latency, ahead):
         head = value // head_words
         if known_at[head] is not None and known_at[head] <= cycle:
             value += 1
-        elif key < heads * head_words and (key % head_words or key // head_words - head < ahead):
+        if key < heads * head_words and (key % head_words or key // head_words - head < ahead):
             key += 1
             if key % head_words == 0:
                 known_at[key // head_words - 1] = cycle + latency

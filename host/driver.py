@@ -187,13 +187,9 @@ class Accelerator:
         return state
 
     def write_state(self, state: State) -> None:
-        """Make `state` the session's state. A ring that is kept on chip cannot be written."""
+        """Make `state` the session's state. The ring goes to HBM; a kernel that keeps it on chip reads it
+        there in the next pass."""
         check_fits(self._layout, state)
-        if self._layout.engine.kv_resident and state.populated:
-            raise UserError(
-                "a resident-kv kernel keeps its ring on chip, where no saved state can be loaded; "
-                "use another build, or ingest the prompt again"
-            )
         if self._lost is not None:
             self.reset()
         for layer, channel, offset, _ in self._ring.pieces(state.populated):

@@ -29,7 +29,7 @@ class Engine:
     parameter_words: int = 4096  # words of on-chip parameters, 48 bits an element
     table_entries: int = 512    # operations of a pass
     heads: int = 16             # attention heads
-    kv_resident: bool = False   # ring on chip: no KV is ever read from HBM
+    kv_resident: bool = False   # ring on chip: KV is read from HBM in the pass behind a restore only
     fixed_gather: str = "runtime"   # "runtime", "dense" or "active": weight rows at event sites
     fixed_kv: str = "runtime"       # "runtime", "full" or "valid": ring slots that are loaded
     clock_mhz: int = 175        # kernel clock

@@ -122,7 +122,7 @@ class AttentionEngine(wiring.Component):
             intake.column.eq(self.column), intake.half.eq(self.half),
             walk.start.eq(intake.start), walk.base.eq(command.stage), walk.count.eq(plan.count),
             walk.half.eq(self.half), walk.head_words.eq(self.ring.head_words),
-            walk.here.eq(plan.here), walk.local.eq(plan.local),
+            walk.here.eq(plan.here), walk.local.eq(plan.local), walk.kept.eq(plan.none),
             score.slopes.eq(intake.slopes), score.ring.eq(self.ring), score.column.eq(self.column),
             score.group.eq(self.group), score.position.eq(command.position), score.slot.eq(command.slot),
             bank.clear.eq(intake.start),

@@ -119,6 +119,8 @@ class Plan(wiring.Component):
         Slots of this group that take part.
     loads : Out
         Slots of this group that the loader brings.
+    none : Out
+        Nothing is loaded for any channel.
     here : Out
         The current token's slot is in this group, ...
     local : Out
@@ -133,7 +135,7 @@ class Plan(wiring.Component):
         super().__init__({
             "command": In(KvCommand), "ring": In(RingShape),
             "half": In(range(engine.query_words + 1)), "group": In(5), "active": In(1),
-            "count": Out(10), "loads": Out(10), "here": Out(1), "local": Out(9),
+            "count": Out(10), "loads": Out(10), "none": Out(1), "here": Out(1), "local": Out(9),
             "stage": Out(range(engine.stage_beats)), "address": Out(BEAT_ADDRESS),
         })
 
@@ -148,6 +150,7 @@ class Plan(wiring.Component):
             bias.eq(mask - self.group),
             self.count.eq(Mux(self.active, (self.command.attend + bias) >> shift, 0)),
             self.loads.eq(Mux(self.active, (self.command.load + bias) >> shift, 0)),
+            self.none.eq(self.command.load == 0),
             self.here.eq(self.active & ((self.command.slot & mask) == self.group)),
             self.local.eq(self.command.slot >> shift),
             offset.eq(self.local * self.half),

@@ -109,6 +109,8 @@ class Walk(wiring.Component):
         Local slots 0 .. loaded - 1 have arrived from memory.
     here, local : In
         The current token's slot is local slot `local` of this group: it is there although it was not loaded.
+    kept : In
+        All slots are there from earlier passes; only where the ring is resident.
     weight : In
         {valid, value}: the weights, in the order of the k beats.
     busy : Out
@@ -121,7 +123,7 @@ class Walk(wiring.Component):
         super().__init__({
             "start": In(1), "base": In(range(engine.stage_beats)), "count": In(10),
             "half": In(range(engine.query_words + 1)), "head_words": In(5),
-            "loaded": In(12), "here": In(1), "local": In(9),
+            "loaded": In(12), "here": In(1), "local": In(9), "kept": In(1),
             "weight": In(wiring.Signature({"valid": Out(1), "value": Out(WEIGHT_BITS)})),
             "busy": Out(1),
             "keys": Out(read_port(engine, key_layout(engine))),
@@ -143,9 +145,10 @@ class Walk(wiring.Component):
 
         known, room, weight = self._weights(m, keys, values)
         present = Signal()
-        m.d.comb += present.eq((keys.local < self.loaded) | (self.here & (keys.local == self.local)))
-        if self._engine.kv_resident:
-            m.d.comb += present.eq(1)
+        kept = self.kept if self._engine.kv_resident else 0
+        m.d.comb += present.eq(
+            kept | (keys.local < self.loaded) | (self.here & (keys.local == self.local))
+        )
         m.d.comb += [
             values.step.eq(values.busy & known),
             keys.step.eq(keys.busy & present & room),

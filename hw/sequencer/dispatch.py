@@ -21,6 +21,7 @@ class PassInfo(data.Struct):
     position: 20
     slot: 9         # ring slot of the token
     populated: 10   # slots that are populated before this pass, at most all of them
+    restored: 1     # the first pass behind a restore: a ring on chip does not hold these slots yet
 
 
 class Dispatcher(wiring.Component):
@@ -129,11 +130,13 @@ class Dispatcher(wiring.Component):
 
     def _kv(self, m, info):
         """The KvCommand of the entry; ring arithmetic of model.config.ModelShape."""
-        resident = self._engine.kv_resident
+        load = Mux(self.full_kv, self.header.slots, info.populated)
+        if self._engine.kv_resident:
+            load = Mux(info.restored, info.populated, 0)
         attend = Mux(info.populated == self.header.slots, info.populated, info.populated + 1)
         with m.If(self.entry.has_kv):
             m.d.sync += [
                 self.kv.base.eq(self.entry.kv_base), self.kv.stage.eq(self.entry.kv_stage),
-                self.kv.load.eq(0 if resident else Mux(self.full_kv, self.header.slots, info.populated)),
+                self.kv.load.eq(load),
                 self.kv.attend.eq(attend), self.kv.slot.eq(info.slot), self.kv.position.eq(info.position),
             ]

@@ -62,6 +62,7 @@ class TokenLoop(wiring.Component):
         self._made = Signal(32)         # tokens generated so far
         self._token = Signal(32)        # input of the next pass
         self._slot, self._populated = Signal(9), Signal(10)
+        self._restored = Signal()       # no pass since the session was restored
         self._last = Signal()           # the input token is the last of prompt and pending
         per_beat = self._engine.lanes // 4
         self._window = [Signal(32, name=f"prompt{i}") for i in range(per_beat)]
@@ -73,7 +74,8 @@ class TokenLoop(wiring.Component):
             self.side.p.traffic.eq(Traffic.IO),
             self.info.token.eq(self._token[:16]), self.info.head.eq(self.head_pass),
             self.info.position.eq(self.position), self.info.slot.eq(self._slot),
-            self.info.populated.eq(self._populated), self.token.p.eq(self.best),
+            self.info.populated.eq(self._populated), self.info.restored.eq(self._restored),
+            self.token.p.eq(self.best),
         ]
         with m.FSM():
             self._begin(m)
@@ -166,6 +168,10 @@ class TokenLoop(wiring.Component):
         """Position and ring slot move with every pass (model.config.ModelShape.slot, populated)."""
         ring = self.header.ring_shape
         slots = self.header.slots
+        with m.If(self.restore):
+            m.d.sync += self._restored.eq(1)
+        with m.Elif(self.finished | self.forget):
+            m.d.sync += self._restored.eq(0)
         with m.If(self.finished):
             m.d.sync += [
                 self.position.eq(self.position + 1),

@@ -8,7 +8,7 @@ from fake_pyxrt import UNTOUCHED, FakeState
 from host_bench import BUILD_ID, open_accelerator
 
 from symlight.host.reference import ReferenceMachine
-from symlight.hw.config import CARDS, build
+from symlight.hw.config import CARDS
 from symlight.hw.interface import Command, ErrorCode, Flag, Io
 from symlight.hw.layout import Layout
 from symlight.model.config import MAX_POSITION, preset
@@ -72,18 +72,6 @@ def test_state_goes_out_and_comes_back(card, model):
     device.write_state(state)
     assert device.read_state() == state
     assert device.run([6], 5, None).tokens == expected
-
-
-def test_a_ring_on_chip_takes_no_state(card, model):
-    device = open_accelerator(card)
-    device.run([1, 2, 3], 2, None)
-    state = device.read_state()
-    device._layout.engine = build(card.engine, "resident-kv")
-    commands = list(card.commands)
-    with pytest.raises(UserError, match="keeps its ring on chip"):
-        device.write_state(state)
-    assert card.commands == commands, "nothing was sent"
-    device.write_state(State.new(model.shape))
 
 
 def test_modes_go_to_every_run(card):

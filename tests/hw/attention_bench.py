@@ -99,6 +99,7 @@ class Ring:
         self.half = self.heads * self.words
         self.size = -(-shape.slots // (1 << self.log_groups)) * 2 * self.half
         self.active = True
+        self.restored = None        # mode "resident": position of the pass behind a restore
         self.frac = rng.choice([0, 3, 6])
         self.slopes = self.rng.integers(0, rng.choice([2, 40, 1024]), shape.heads)
         head_space = (shape.layers, 2, shape.slots, self.columns * self.half * lanes)
@@ -135,7 +136,8 @@ class Ring:
     def command(self, layer, position):
         shape = self.shape
         attend = shape.populated(position)
-        load = {"valid": attend, "full": shape.slots, "resident": 0}[self.mode]
+        kept = min(position, shape.slots) if position == self.restored else 0
+        load = {"valid": attend, "full": shape.slots, "resident": kept}[self.mode]
         stage = self.size // 2 * (layer if self.engine.kv_resident else layer % 2)
         return {
             "base": self.base(layer), "stage": stage, "load": load, "attend": attend,

@@ -126,3 +126,17 @@ async def reset_forgets(dut):
 async def resident(dut, place, idle):
     driver = Driver(dut, place, mode="resident", idle=idle)
     await driver.run(range(driver.ring.shape.slots + 5))
+
+
+@cocotb.test(**LIMIT)
+@cocotb.parametrize(place=["grouped", "uneven columns"], idle=["never", "bursts"])
+async def resident_restored(dut, place, idle):
+    """The pass behind a restore loads the slots that are populated, over what an earlier session left; the
+    others load nothing."""
+    driver = Driver(dut, place, mode="resident", idle=idle)
+    slots = driver.ring.shape.slots
+    await driver.run(range(slots))
+    for first in (1, slots - 1, slots + 3):
+        again = Driver(dut, place, mode="resident", idle=idle)
+        again.ring.restored = first
+        await again.run(range(first, first + 3))

@@ -57,12 +57,12 @@ class Setup:
         self.ports.set(go=0, header=HEADER)
         await self.bench.reset()
 
-    async def start(self, position, token, head, dense, full_kv):
+    async def start(self, position, token, head, dense, full_kv, restored=0):
         """One pass; returns what came out of it, in order."""
         self.order.clear()
         info = {
             "token": token, "head": head, "position": position, "slot": SHAPE.slot(position),
-            "populated": min(position, SHAPE.slots),
+            "populated": min(position, SHAPE.slots), "restored": restored,
         }
         self.ports.set(dense=dense, full_kv=full_kv, go=1, info=info)
         await self.bench.step()
@@ -77,7 +77,7 @@ class Setup:
         assert min(gaps) >= SPACING, f"commands {min(gaps)} cycles apart"
 
 
-def expected(position, token, head, dense, full_kv, resident=False) -> list[dict]:
+def expected(position, token, head, dense, full_kv, restored=0, resident=False) -> list[dict]:
     """Commands and KV commands of a pass in order, as the layout and the model's ring say."""
     out = []
     for entry in ENTRIES:
@@ -86,7 +86,10 @@ def expected(position, token, head, dense, full_kv, resident=False) -> list[dict
         command = dict(entry["command"])
         if entry["has_kv"]:
             populated = min(position, SHAPE.slots)
-            load = 0 if resident else SHAPE.slots if full_kv else populated
+            if resident:
+                load = populated if restored else 0
+            else:
+                load = SHAPE.slots if full_kv else populated
             out.append({"kv": {
                 "base": entry["kv_base"], "stage": entry["kv_stage"], "load": load,
                 "attend": SHAPE.populated(position), "slot": SHAPE.slot(position), "position": position,
@@ -123,7 +126,7 @@ async def passes(dut, room, dense):
     total = 0
     for i, position in enumerate(positions):
         token = setup.bench.rng.randrange(SHAPE.vocab) & ~3 | i & 3
-        run = (position, token, i & 1, dense, i >> 1 & 1)
+        run = (position, token, i & 1, dense, i >> 1 & 1, setup.bench.rng.getrandbits(1))
         await setup.start(*run)
         same(setup.order, expected(*run))
         total += len(setup.order)
@@ -134,14 +137,15 @@ async def passes(dut, room, dense):
 
 @cocotb.test(**LIMIT)
 async def resident(dut):
-    """A build with the ring on chip reads no KV, whatever the mode."""
+    """A build with the ring on chip reads no KV, whatever the mode, but what was restored."""
     setup = Setup(dut, "resident", room="random")
     await setup.reset()
-    for position, full_kv in ((0, 1), (5, 0), (30, 1)):
-        run = (position, 3, 1, 0, full_kv)
+    passes = ((0, 1, 0), (5, 0, 0), (30, 1, 0), (0, 0, 1), (5, 1, 1), (30, 0, 1))
+    for position, full_kv, restored in passes:
+        run = (position, 3, 1, 0, full_kv, restored)
         await setup.start(*run)
         same(setup.order, expected(*run, resident=True))
-    assert setup.kvs.count == 3 * SHAPE.layers
+    assert setup.kvs.count == len(passes) * SHAPE.layers
 
 
 @cocotb.test(**LIMIT)

@@ -96,4 +96,7 @@ async def restored(dut, position):
     await loop.restore(position, 99)
     loop.check_session()
     await loop.run([], SHAPE.slots + 2)
+    await loop.restore(position, None)
+    await loop.forget()         # a new session has nothing to load
+    await loop.run(words(rng, 2), 1)
     await loop.finish()

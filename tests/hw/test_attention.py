@@ -7,6 +7,7 @@ from bench import BenchError, run_bench
 
 from symlight.hw.channel import attention
 from symlight.hw.channel.attention import AttentionEngine
+from symlight.hw.channel.intake import Plan
 from symlight.hw.channel.walk import Walk
 from symlight.hw.config import card
 from symlight.model.errors import UserError
@@ -27,8 +28,23 @@ def test_attention(seed):
 
 
 def test_resident_ring():
-    """Two layers' whole rings on chip: nothing is loaded, slots come from earlier passes only."""
-    assert run({**SMALL, "kv_resident": True}, "resident") == 4
+    """Two layers' whole rings on chip: slots come from earlier passes, loaded behind a restore only."""
+    assert run({**SMALL, "kv_resident": True}, "resident") == 8
+
+
+class _Hasty(Plan):
+    """Says of slots that are still loaded that they are there."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.sync += self.none.eq(1)
+        return m
+
+
+def test_bench_sees_slots_used_before_they_are_loaded(monkeypatch):
+    monkeypatch.setattr(attention, "Plan", _Hasty)
+    with pytest.raises(BenchError, match="numerators of"):
+        run({**SMALL, "kv_resident": True}, "resident_restored")
 
 
 def test_bench_sees_a_wrong_q():

@@ -20,7 +20,7 @@ class Script(Reference):
 
     def __init__(self, rng):
         super().__init__(MODEL)
-        self.rng, self.next_tokens, self.passes = rng, [], []
+        self.rng, self.next_tokens, self.passes, self.restored = rng, [], [], False
 
     def ingest(self, token, want_logits=False, trace=None):
         self._check_token(token)
@@ -30,8 +30,9 @@ class Script(Reference):
         )
         self.passes.append({
             "token": token, "head": int(want_logits), "position": position, "slot": SHAPE.slot(position),
-            "populated": min(position, SHAPE.slots), "best": best,
+            "populated": min(position, SHAPE.slots), "restored": int(self.restored), "best": best,
         })
+        self.restored = False
         self.state.position += 1
         return PassResult(position, 0, best if want_logits else None)
 
@@ -141,6 +142,7 @@ class Loop:
         await self.bench.step()
         self.ports.set(forget=0)
         self.script.reset()
+        self.script.restored = False
 
     async def restore(self, position, pending):
         self.ports.set(
@@ -151,6 +153,7 @@ class Loop:
         self.ports.set(restore=0)
         await self.bench.until(lambda: not self.ports.get("restoring"), limit=position + 2)
         self.script.state.position, self.script.state.pending = position, pending
+        self.script.restored = True
 
     async def start(self, prompt, n_new, eos):
         self.prompt.prompt = list(prompt)
@@ -197,11 +200,11 @@ class Loop:
 
     async def refused(self, prompt, n_new, error, address=None, passes=0):
         """A bad run: both refuse it, and the session stays as it was unless `passes` were made."""
-        state = self.script.state.copy()
+        state, restored = self.script.state.copy(), self.script.restored
         try:
             self.script.generate(prompt, n_new)
         except UserError:
-            self.script.state = state
+            self.script.state, self.script.restored = state, restored and not passes
         else:
             raise AssertionError("the reference takes the run")
         self.passes.bests = [0] * passes

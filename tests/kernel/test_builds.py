@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from symlight.host.state_image import RingImage
 from symlight.model.config import preset
 from symlight.model.synthetic import random_model
 
-QUICK = ("sim4", "narrow8-partial-kv", "narrow6-sparse-gather", "narrow2-resident-dense")
-SLOW = ("sim2", "sim8", "sim4-partial-kv", "narrow4-resident-kv")
+QUICK = ("sim4", "narrow8-partial-kv", "narrow6-sparse-gather", "narrow4-resident-kv")
+SLOW = ("sim2", "sim8", "sim4-partial-kv", "narrow2-resident-dense")
 KERNELS = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 
 
@@ -38,6 +39,30 @@ def test_small_rings(bench, kernel_name, package):
     for turn in range(6):
         card.run(rng.integers(0, model.shape.vocab, turn or 7).tolist(), int(rng.integers(0, 6)))
         card.check_state()
+
+
+@pytest.mark.kernel("narrow4-resident-kv")
+@pytest.mark.parametrize("count", [5, 66])
+def test_a_ring_on_chip_takes_a_saved_state(bench, demo, count):
+    """Before and behind the ring's end: the next pass, and it alone, reads the ring from HBM; tokens and
+    state are those of the session that ingested everything."""
+    first = bench(demo, hbm="ideal")
+    first.run(first.prompt(count), 3)
+    state = first.machine.read_state()
+    second = bench(demo, hbm="timed")
+    second.run(second.prompt(9, seed=8), 2)  # another session's slots are on the chip
+    second.machine.write_state(state)
+    second.reference.write_state(state)
+    second.check_state()
+    ring = sum(size for *_, size in RingImage(second.layout).pieces(state.populated))
+    for prompt, n_new, read in (([1, 2], 2, ring), ([], 3, 0)):
+        ours, theirs = second.run(prompt, n_new), first.run(prompt, n_new)
+        assert ours.tokens == theirs.tokens and second.machine.read_state() == first.machine.read_state()
+        assert (ours.bytes_read["kv"], theirs.bytes_read["kv"]) == (read, 0)
+    second.check_state()
+    second.reset()
+    second.run([3], 2)
+    second.check_state()
 
 
 @pytest.mark.kernel("sim4")

@@ -71,14 +71,15 @@ class AccumulatorBank(wiring.Component):
         with m.Elif(self.add.valid | self.drain.valid):
             m.d.sync += touched.eq((touched & ~drained) | added)
 
-        holds_sum = Signal()
-        m.d.comb += holds_sum.eq(touched.bit_select(self.drain.address, 1))
+        there = Signal()                    # the word that was asked for holds a sum
+        with m.If(self.drain.valid):
+            m.d.sync += there.eq(touched.bit_select(self.drain.address, 1))
         for lane in range(self._lanes):
-            self._lane(m, lane, valid, address, fresh, holds_sum)
+            self._lane(m, lane, valid, address, fresh, there)
         self._check(m, valid, address)
         return m
 
-    def _lane(self, m, lane, valid, address, fresh, holds_sum):
+    def _lane(self, m, lane, valid, address, fresh, there):
         """One lane's memory: port `read` closes the loop, port `drain` serves the drain."""
         memory = Memory(
             shape=signed(self._width), depth=self._depth, init=[], attrs={"ram_style": "distributed"}
@@ -95,12 +96,10 @@ class AccumulatorBank(wiring.Component):
             drain.addr.eq(self.drain.address),
         ]
         word = Signal(signed(self._width), name=f"word_{lane}", reset_less=True)
-        m.d.comb += self.drain.word[lane].eq(word)
+        with m.If(there):
+            m.d.comb += self.drain.word[lane].eq(word)
         with m.If(self.drain.valid):
-            with m.If(holds_sum):
-                m.d.sync += word.eq(drain.data)
-            with m.Else():
-                m.d.sync += word.eq(0)
+            m.d.sync += word.eq(drain.data)
 
     def _check(self, m, valid, address):
         with m.If(self.drain.valid):

@@ -7,11 +7,13 @@ from amaranth.utils import exact_log2
 
 from ..axi import MAX_BURST, PAGE_BYTES
 from ..config import Engine
-from ..lib import Queue
+from ..lib import Slice
 from ..types import BEAT_ADDRESS
 
 RUN = data.StructLayout({"address": BEAT_ADDRESS, "beats": BEAT_ADDRESS})   # consecutive beats
-BURST = data.StructLayout({"address": BEAT_ADDRESS, "beats": 5})            # 1 .. MAX_BURST of them
+BURST = data.StructLayout({"address": BEAT_ADDRESS, "beats": 5, "less_one": 4})     # 1 .. MAX_BURST beats
+# a run, the length of the longest burst at its start, and whether it begins where the run before it ended
+_ENTERED = data.StructLayout({"run": RUN, "limit": 5, "follows": 1})
 
 
 class BurstMerger(wiring.Component):
@@ -20,8 +22,9 @@ class BurstMerger(wiring.Component):
     A short burst leaves as soon as no continuing run is waiting, so that merging never costs time on an idle
     port. Bursts are cut from the start of a merged run, at MAX_BURST beats and at multiples of 4 KB.
     Throughput: a run of up to MAX_BURST beats and a burst a cycle; a longer run takes a cycle a burst.
-    Back-pressure: `i.ready` falls while bursts wait and the held run cannot be extended; `o` is a queue of
-    two bursts, so no path leads from `o.ready` to `i.ready`.
+    Back-pressure: `i.ready` falls while bursts wait and the held run cannot be extended. `i` ends in a
+    register slice, in front of which addresses are compared, and `o` comes from one: no path leads through
+    the merger.
 
     Attributes
     ----------
@@ -32,15 +35,19 @@ class BurstMerger(wiring.Component):
     -------
     i : In(stream of RUN), beats > 0
     o : Out(stream of BURST)
+    free : Out
+        No run waits at the entrance.
     idle : Out
         Nothing is held.
     """
 
-    LATENCY = 2
+    LATENCY = 3
 
     def __init__(self, engine: Engine):
         self._page = PAGE_BYTES // engine.beat_bytes
-        super().__init__({"i": In(stream.Signature(RUN)), "o": Out(stream.Signature(BURST)), "idle": Out(1)})
+        super().__init__({
+            "i": In(stream.Signature(RUN)), "o": Out(stream.Signature(BURST)), "free": Out(1), "idle": Out(1),
+        })
 
     def _limit(self, address, bursts=0):
         """Beats of the longest burst that may start at `address`, or `bursts` times MAX_BURST behind it.
@@ -53,12 +60,12 @@ class BurstMerger(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.queue = queue = Queue(BURST, depth=2)
+        m.submodules.queue = queue = Slice(BURST)
         connect(m, queue.o, flipped(self.o))
-        run = self.i.p
-        # The held run: first beat, the beat behind its end, length of its first burst if it is that long,
-        # what it has beyond.
-        holds, address, end, limit = Signal(), Signal(BEAT_ADDRESS), Signal(BEAT_ADDRESS), Signal(5)
+        source = self._enter(m)
+        run = source.p.run
+        # The held run: first beat, length of its first burst if it is that long, what it has beyond.
+        holds, address, limit = Signal(), Signal(BEAT_ADDRESS), Signal(5)
         excess = Signal(signed(BEAT_ADDRESS + 2))
         beats = Signal(5)       # of the held run; meaningful while it is shorter than a burst
         full, whole, continues, emit, load = Signal(), Signal(), Signal(), Signal(), Signal()
@@ -66,22 +73,22 @@ class BurstMerger(wiring.Component):
             full.eq(~excess[-1]), whole.eq(~full | (excess == 0)),
             # A long run is not extended: it has bursts enough, and its length stays within bounds.
             continues.eq(
-                self.i.valid & (run.address == end) & (~full | (excess[exact_log2(MAX_BURST):] == 0))
+                source.valid & source.p.follows & (~full | (excess[exact_log2(MAX_BURST):] == 0))
             ),
             emit.eq(holds & queue.i.ready & (full | ~continues)), load.eq(~holds | (emit & whole)),
-            self.i.ready.eq(load | continues),
+            source.ready.eq(load | continues),
             queue.i.valid.eq(emit), queue.i.p.address.eq(address),
-            queue.i.p.beats.eq(Mux(full, limit, beats)), self.idle.eq(~holds & ~self.o.valid),
+            queue.i.p.beats.eq(Mux(full, limit, beats)),
+            queue.i.p.less_one.eq(Mux(full, limit - 1, beats - 1)),
+            self.idle.eq(~holds & ~self.o.valid & ~source.valid),
         ]
-        taken = self.i.valid & self.i.ready
+        taken = source.valid & source.ready
         extended = Signal.like(excess)
         m.d.comb += extended.eq(excess + run.beats)
-        with m.If(taken):
-            m.d.sync += end.eq(run.address + run.beats)
-        with m.If(load & (self.i.valid | holds)):
-            first = self._limit(run.address)
+        with m.If(load & (source.valid | holds)):
+            first = source.p.limit
             m.d.sync += [
-                holds.eq(self.i.valid), address.eq(run.address), limit.eq(first),
+                holds.eq(source.valid), address.eq(run.address), limit.eq(first),
                 excess.eq(run.beats - first), beats.eq(run.beats),
             ]
         with m.Elif(emit):
@@ -96,6 +103,19 @@ class BurstMerger(wiring.Component):
             m.d.sync += [excess.eq(extended), beats.eq(beats + run.beats)]
         self._check(m, queue.i)
         return m
+
+    def _enter(self, m):
+        """The register slice at `i`; runs come out of it with what the addresses say."""
+        m.submodules.entry = entry = Slice(_ENTERED)
+        end = Signal(BEAT_ADDRESS)      # the beat behind the last run
+        m.d.comb += [
+            entry.i.valid.eq(self.i.valid), self.i.ready.eq(entry.i.ready), entry.i.p.run.eq(self.i.p),
+            entry.i.p.follows.eq(self.i.p.address == end),
+            entry.i.p.limit.eq(self._limit(self.i.p.address)), self.free.eq(~entry.o.valid),
+        ]
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += end.eq(self.i.p.address + self.i.p.beats)
+        return entry.o
 
     def _check(self, m, burst):
         with m.If(burst.valid):

@@ -41,6 +41,7 @@ KV_QUEUE = 8
 KV_SLACK = 3
 INPUT_REGISTERS = 1     # on commands, broadcast words and drain requests
 OUTPUT_REGISTERS = 1    # on the pulses of finished operations and on the drain
+ITEM_SLACK = 1          # items that may come before their level shows
 WRITE_SLACK = 24        # beats the io writers may still send after they saw room
 
 
@@ -215,7 +216,13 @@ class Channel(wiring.Component):
         gather, fetch, lanes = self._gather, self._fetch, self._lanes
         loader, attention, writer = self._loader, self._attention, self._writer
         m.submodules.items = items = Queue(Item, depth=self._engine.item_depth, deep=False)
-        connect(m, gather.items, items.i)
+        # Room for an item is known a cycle ahead: the gather's choice of the next word begins with it.
+        room = Signal()
+        m.d.sync += room.eq(items.level < self._engine.item_depth - ITEM_SLACK)
+        m.d.comb += [
+            items.i.valid.eq(gather.items.valid & room), items.i.p.eq(gather.items.p),
+            gather.items.ready.eq(room),
+        ]
         connect(m, items.o, lanes.items)
         connect(m, gather.rows, fetch.rows)
         connect(m, fetch.beats, lanes.beats)

@@ -5,13 +5,13 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
-from ..axi import BURST_INCR, RESP_OKAY
+from ..axi import BURST_INCR, RESP_OKAY, byte_address
 from ..config import Engine
-from ..lib import Queue
+from ..lib import InFlight, Queue, Slice
 from ..types import BEAT_ADDRESS, write_layout
 
 DEPTH = 64              # beats that wait
-OUTSTANDING = 64        # writes whose response is awaited
+OUTSTANDING = 64        # writes whose response is awaited, and one
 
 
 class Writer(wiring.Component):
@@ -60,39 +60,37 @@ class Writer(wiring.Component):
         beat = self._engine.beat_bytes
         m.submodules.queue = queue = Queue(write_layout(self._engine), depth=DEPTH)
         # Where each write went whose response is awaited; responses come in order.
-        m.submodules.places = places = Queue(
-            data.StructLayout({"io": 1, "address": BEAT_ADDRESS}), depth=OUTSTANDING
-        )
+        place = data.StructLayout({"io": 1, "address": BEAT_ADDRESS})
+        m.submodules.places = places = InFlight(place, depth=OUTSTANDING)
+        m.submodules.addresses = addresses = Slice(64)
+        m.submodules.words = words = Slice(8 * beat)
         connect(m, flipped(self.i), queue.i)
         head = queue.o.p
-        take = Signal()
-        free = (~self.awvalid | self.awready) & (~self.wvalid | self.wready) & places.i.ready
+        take, free = Signal(), Signal()
         m.d.comb += [
-            self.level.eq(queue.level),
+            self.level.eq(queue.level), free.eq(addresses.i.ready & words.i.ready & places.i.ready),
             take.eq(queue.o.valid & free & ~self.abort), queue.o.ready.eq(free | self.abort),
             places.i.valid.eq(take), places.i.p.io.eq(head.io), places.i.p.address.eq(head.address),
-            places.o.ready.eq(self.bvalid),
+            places.pop.eq(self.bvalid),
+            addresses.i.valid.eq(take), addresses.i.p.eq(self._address(head)),
+            self.awvalid.eq(addresses.o.valid), self.awaddr.eq(addresses.o.p),
+            addresses.o.ready.eq(self.awready),
+            words.i.valid.eq(take), words.i.p.eq(head.data),
+            self.wvalid.eq(words.o.valid), self.wdata.eq(words.o.p), words.o.ready.eq(self.wready),
             self.awlen.eq(0), self.awsize.eq(exact_log2(beat)), self.awburst.eq(BURST_INCR),
             self.wstrb.eq((1 << beat) - 1), self.wlast.eq(1), self.bready.eq(1),
-            self.quiet.eq(~queue.o.valid & ~places.o.valid),
         ]
-        with m.If(self.awready):
-            m.d.sync += self.awvalid.eq(0)
-        with m.If(self.wready):
-            m.d.sync += self.wvalid.eq(0)
-        with m.If(take):
-            m.d.sync += [
-                self.awvalid.eq(1), self.wvalid.eq(1), self.wdata.eq(head.data),
-                self.awaddr.eq(self._address(head)),
-            ]
+        # of the response of the cycle before
+        failed, where = Signal(), Signal(place)
+        m.d.comb += self.quiet.eq(~queue.o.valid & places.empty & ~failed)
+        m.d.sync += [failed.eq(self.bvalid & (self.bresp != RESP_OKAY)), where.eq(places.oldest)]
         with m.If(self.bvalid):
-            m.d.sync += Assert(places.o.valid, "a response to no write")
-            with m.If((self.bresp != RESP_OKAY) & ~self.fault):
-                m.d.sync += [self.fault.eq(1), self.fault_address.eq(self._address(places.o.p))]
+            m.d.sync += Assert(~places.empty, "a response to no write")
+        with m.If(failed & ~self.fault):
+            m.d.sync += [self.fault.eq(1), self.fault_address.eq(self._address(where))]
         return m
 
     def _address(self, place):
         """Byte address of a beat."""
-        return Mux(place.io, self.io_pointer, self.pointer) + (
-            place.address << exact_log2(self._engine.beat_bytes)
-        )
+        pointer = Mux(place.io, self.io_pointer, self.pointer)
+        return byte_address(pointer, place.address, self._engine.beat_bytes)

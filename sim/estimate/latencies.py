@@ -164,5 +164,5 @@ def _latencies(engine: Engine) -> Latencies:
         attention_end=attention.END_LATENCY + to_barrier,
         ahead=AHEAD,
         kv_command=Fetch.LATENCY,
-        switch=Fetch.LATENCY + 1,
+        switch=Fetch.LATENCY,
     )

@@ -1,12 +1,12 @@
 """hw.channel.burst.BurstMerger: legal bursts, and the same beats in the same order."""
 
 from amaranth.hdl import Assert, Assume, Cover, Module, Mux, Signal
+from amaranth.lib import data
 from opened import Opened, drive_freely
 from proof import AnyConst, Proof, assume_holds, before, holds
-from proofs_queue import queue_invariant, queue_word
 
 from symlight.hw.axi import MAX_BURST, PAGE_BYTES
-from symlight.hw.channel.burst import BurstMerger
+from symlight.hw.channel.burst import _ENTERED, BURST, BurstMerger
 from symlight.hw.config import Engine
 from symlight.hw.types import BEAT_ADDRESS
 
@@ -20,44 +20,63 @@ def legal(burst, page: int):
     )
 
 
+def slice_words(dut: Opened, shape):
+    """(there, word) of the two places of an opened register slice, oldest first."""
+    out, spare = dut.component.o, data.View(shape, dut.signal("spare"))
+    return [(out.valid, out.p), (dut.signal("waits"), spare)]
+
+
+def slice_invariant(dut: Opened):
+    """A word waits only behind another one."""
+    return ~dut.signal("waits") | dut.component.o.valid
+
+
 def held_beats(dut: Opened):
     """Beats of the run that an opened merger holds."""
     return Mux(dut.signal("holds"), dut.signal("excess") + dut.signal("limit"), 0)
 
 
+def _longest(address, page: int):
+    """Beats of the longest burst at `address`."""
+    room = page - (address & (page - 1))
+    return Mux(room < MAX_BURST, room, MAX_BURST)
+
+
 def merger_invariant(dut: Opened, page: int):
-    """What holds between registers and bursts of an opened merger."""
+    """What holds between registers, runs and bursts of an opened merger."""
     address, limit, excess, total = (
         dut.signal("address"),
         dut.signal("limit"),
         dut.signal("excess"),
         held_beats(dut),
     )
-    room = page - (address & (page - 1))
-    queue = dut.part("queue")
-    level = queue.component.level
     run = (
-        (limit == Mux(room < MAX_BURST, room, MAX_BURST))
+        (limit == _longest(address, page))
         & (total > 0)
         & (excess < (1 << BEAT_ADDRESS) + MAX_BURST)
-        & (dut.signal("end") == (address + total)[:BEAT_ADDRESS])
         & ((excess >= 0) | (dut.signal("beats") == total))
     )
-    first, second = queue_word(queue, 0), queue_word(queue, 1)
-    return (
-        (~dut.signal("holds") | run)
-        & queue_invariant(queue)
-        & ((level == 0) | legal(first, page))
-        & ((level < 2) | legal(second, page))
-    )
+    holds = ~dut.signal("holds") | run
+    for name in ("entry", "queue"):
+        holds &= slice_invariant(dut.part(name))
+    for there, burst in slice_words(dut.part("queue"), BURST):
+        holds &= ~there | (legal(burst, page) & (burst.less_one + 1 == burst.beats))
+    # Each run knows whether it goes on where the one before it ends.
+    end, before_it = (address + total)[:BEAT_ADDRESS], dut.signal("holds")
+    for there, entered in slice_words(dut.part("entry"), _ENTERED):
+        run = entered.run
+        known = (run.beats != 0) & (entered.limit == _longest(run.address, page))
+        known &= ~before_it | (entered.follows == (run.address == end))
+        holds &= ~there | known
+        end, before_it = Mux(there, (run.address + run.beats)[:BEAT_ADDRESS], end), there | before_it
+    return holds & (~before_it | (dut.signal("end") == end))
 
 
 def merged_beats(dut: Opened):
-    """Beats inside an opened merger: of the held run, and of the bursts behind it."""
-    queue = dut.part("queue")
-    first, second = queue_word(queue, 0), queue_word(queue, 1)
-    level = queue.component.level
-    return held_beats(dut) + Mux(level > 0, first.beats, 0) + Mux(level > 1, second.beats, 0)
+    """Beats inside an opened merger: of runs at its entrance, of the held run, and of bursts behind it."""
+    entered = [Mux(there, word.run.beats, 0) for there, word in slice_words(dut.part("entry"), _ENTERED)]
+    bursts = [Mux(there, burst.beats, 0) for there, burst in slice_words(dut.part("queue"), BURST)]
+    return sum(entered), held_beats(dut), sum(bursts)
 
 
 class _Merger(Proof):
@@ -90,10 +109,10 @@ class _Merger(Proof):
             Cover(get & (out.beats == MAX_BURST), "a full burst leaves"),
             Cover(get & (out.beats == 3) & (((out.address + 3) & (page - 1)) == 0), "a burst is cut at 4 KB"),
             Cover(
-                before(m, put & dut.signal("continues") & dut.signal("emit"), "merged"),
+                before(m, dut.signal("continues") & dut.signal("emit"), "merged"),
                 "a run is merged while a burst leaves",
             ),
-            Cover(dut.part("queue").component.level == 2, "both bursts wait"),
+            Cover(dut.part("queue").signal("waits"), "both bursts wait"),
         ]
 
     def follow(self, m, dut, put, get):
@@ -110,13 +129,26 @@ class Bursts(_Merger):
     def follow(self, m, dut, put, get):
         merger = dut.component
         run, out = merger.i.p, merger.o.p
-        inside = Signal(BEAT_ADDRESS + 2)
+        inside = Signal(BEAT_ADDRESS + 3)
         m.d.sync += inside.eq(inside + Mux(put, run.beats, 0) - Mux(get, out.beats, 0))
         m.d.comb += [
             Assert(~merger.o.valid | (out.beats <= inside), "no beat comes out that did not go in"),
             Assert(merger.idle == (inside == 0), "idle when every beat has left"),
         ]
-        self.invariant(m, inside == merged_beats(dut), "beats inside are held or in the queue")
+        # Place by place: a solver finds a long sum hard.
+        entry, queue = dut.part("entry").component, dut.part("queue").component
+        moved = Mux(entry.o.valid & entry.o.ready, entry.o.p.run.beats, 0)
+        sent = Mux(queue.i.valid & queue.i.ready, queue.i.p.beats, 0)
+        entered, held, left = (Signal.like(inside, name=name) for name in ("entered", "held", "left"))
+        m.d.sync += [
+            entered.eq(entered + Mux(put, run.beats, 0) - moved),
+            held.eq(held + moved - sent),
+            left.eq(left + sent - Mux(get, out.beats, 0)),
+        ]
+        names, counts = ("at the entrance", "held", "in bursts"), (entered, held, left)
+        for name, count, beats in zip(names, counts, merged_beats(dut)):
+            self.invariant(m, count == beats, f"beats {name}")
+        self.invariant(m, inside == sum(counts)[: len(inside)], "beats inside are in one of three places")
 
 
 class Addresses(_Merger):
@@ -141,14 +173,11 @@ class Addresses(_Merger):
             ),
             Assert(~merger.idle | ~came | left, "every address that went in has left when idle"),
         ]
-        queue = dut.part("queue")
-        first, second = queue_word(queue, 0), queue_word(queue, 1)
-        held = (watched - dut.signal("address"))[:BEAT_ADDRESS] < held_beats(dut)
-        here = (
-            held
-            | ((queue.component.level > 0) & _covers(first, watched))
-            | ((queue.component.level > 1) & _covers(second, watched))
-        )
+        here = (watched - dut.signal("address"))[:BEAT_ADDRESS] < held_beats(dut)
+        for there, entered in slice_words(dut.part("entry"), _ENTERED):
+            here |= there & _covers(entered.run, watched)
+        for there, burst in slice_words(dut.part("queue"), BURST):
+            here |= there & _covers(burst, watched)
         self.invariant(m, (~here | came) & (~came | left | here), "an address that came is here or has left")
 
 
@@ -172,7 +201,9 @@ def _long_burst(dut):
 
 def _merges_anything(dut):
     """A run is taken for a continuation wherever it starts."""
-    dut.module.d.comb += dut.signal("continues").eq(dut.component.i.valid & dut.signal("excess")[-1])
+    dut.module.d.comb += dut.signal("continues").eq(
+        dut.part("entry").component.o.valid & dut.signal("excess")[-1]
+    )
 
 
 def _early_idle(dut):

@@ -3,21 +3,20 @@
 from unittest.mock import patch
 
 from amaranth.hdl import Assert, Assume, Cat, Cover, Module, Mux, Signal
-from amaranth.lib import data
 from opened import Opened, drive_freely
 from proof import AnyConst, Proof, assume_holds, before, holds
-from proofs_burst import legal
+from proofs_burst import legal, slice_invariant, slice_words
 from proofs_queue import queue_invariant, queue_word
 
 from symlight.hw.axi import BURST_INCR, MAX_BURST, PAGE_BYTES
-from symlight.hw.channel import fetch
-from symlight.hw.channel.burst import RUN
+from symlight.hw.channel import fetch, receive
+from symlight.hw.channel.receive import KV_SLACK, KV_WAITING
 from symlight.hw.channel.fetch import Fetch
 from symlight.hw.config import Engine
 from symlight.hw.lib import Queue
 from symlight.hw.types import Work
 
-TAGS = 4  # bursts in flight, of 64: with the sum over them the proof grows
+TAGS = 4  # places for bursts in flight, of 64: with the sum over them the proof grows
 ENGINE = Engine(channels=8, lanes=16, read_beats=32, kv_inflight=24)
 KV_AHEAD = 6  # KV commands the loader may be ahead of the fences
 
@@ -59,16 +58,16 @@ class ReadMaster(Proof):
     title = (
         f"Fetch ({ENGINE.lanes}-byte beats, read FIFO {ENGINE.read_beats}, {TAGS} tags): AR holds; "
         "bursts of 1 to 16 beats within 4 KB; "
-        "beats asked for fit the read FIFO, so a weight beat never waits; every beat is taken"
+        "beats asked for fit the read FIFO, so R waits behind KV beats only; every beat is taken"
     )
-    bmc, induction, cover = 6, 2, 24
+    bmc, induction, cover = 6, 3, 24
     assumed = ("dut.merger", "dut.kv_merger")  # proofs_burst
 
     def component(self):
         return Fetch(ENGINE)
 
     def reduced(self):
-        return patch.object(fetch, "TAGS", TAGS)
+        return patch.multiple(receive, TAGS=TAGS)
 
     def claim(self, m: Module, dut: Opened):
         port = dut.component
@@ -78,7 +77,9 @@ class ReadMaster(Proof):
         memory = Memory(m, port, TAGS)
         for name in ("merger", "kv_merger"):
             burst = dut.part(name).component.o
-            m.d.comb += Assume(~burst.valid | legal(burst.p, page))  # proofs_burst
+            m.d.comb += Assume(  # proofs_burst
+                ~burst.valid | (legal(burst.p, page) & (burst.p.less_one + 1 == burst.p.beats))
+            )
 
         payload = Cat(port.araddr, port.arlen)
         holds(m, port.arvalid, port.arready, payload, "AR holds until ready")
@@ -98,8 +99,10 @@ class ReadMaster(Proof):
         ]
         self._reservation(m, dut, memory)
         aborted = before(m, port.abort, "aborted")
-        waited = before(m, port.arvalid & ~port.arready, "waited")
-        m.d.comb += Assert(~aborted | ~port.arvalid | waited, "no new burst after abort")
+        output = dut.part("output")
+        m.d.comb += Assert(
+            ~aborted | ~before(m, output.component.i.valid, "decided"), "no new burst after abort"
+        )
 
     def _callers(self, m, dut):
         """Commands and runs as the channel sends them."""
@@ -125,12 +128,6 @@ class ReadMaster(Proof):
         run = runs.component.runs
         holds(m, run.valid, run.ready, run.p, "runs hold until ready")
         m.d.comb += Assert(~run.valid | (run.p.beats != 0), "no run is empty")
-        output = runs.part("output")
-        self.invariant(
-            m,
-            ~output.signal("waits") | (data.View(RUN, output.signal("spare")).beats != 0),
-            "no run that waits is empty",
-        )
         busy = ~runs.ongoing("COMMAND")
         rows = (command.work == Work.MATRIX) & ~command.stream
         self.invariant(m, ~busy | port.commands.valid, "a command in work waits")
@@ -138,9 +135,11 @@ class ReadMaster(Proof):
 
     def _reservation(self, m, dut, memory):
         """Beats asked for, and where they are."""
-        port, tags, fifo = dut.component, dut.part("tags"), dut.part("fifo")
-        credit, kv_flying, beat = dut.signal("credit"), dut.signal("kv_flying"), dut.signal("beat")
-        head, level = tags.component.o.p, tags.component.level
+        port, receiver = dut.component, dut.part("receiver")
+        tags, fifo, kv_queue = (receiver.part(name) for name in ("tags", "fifo", "kv_queue"))
+        credit, kv_flying, beat = dut.signal("credit"), dut.signal("kv_flying"), receiver.signal("beat")
+        head, level = tags.component.oldest, tags.signal("used")
+        write, read = tags.memory().write_ports[0].addr, tags.memory().read_ports[0].addr
         main, kv = dut.part("merger").component.o, dut.part("kv_merger").component.o
         main_go, kv_go, taken = dut.signal("main_go"), dut.signal("kv_go"), port.rvalid & port.rready
         # Beats on the way, counted here.
@@ -152,10 +151,13 @@ class ReadMaster(Proof):
         fencing = dut.part("runs").component.fencing
         m.d.comb += [
             Assert(
-                weights + fifo.component.level <= ENGINE.read_beats,
+                weights + fifo.component.level + fifo.signal("fresh") <= ENGINE.read_beats,
                 "weight beats on the way fit the read FIFO",
             ),
-            Assert(~port.rvalid | head.kv | port.rready, "a weight beat never waits"),
+            Assert(
+                port.rready | before(m, kv_queue.component.level > KV_WAITING - KV_SLACK, "crowded", init=1),
+                "R waits behind KV beats only",
+            ),
             Assert(
                 ~kv_go | fencing | (others + kv.p.beats <= ENGINE.kv_inflight),
                 "KV beats on the way keep their limit",
@@ -164,19 +166,40 @@ class ReadMaster(Proof):
             Assert(port.quiet | port.arvalid | (memory.owed != 0), "beats to come are not quiet"),
         ]
         # Why: every tag stands for its beats, and the memory knows the same bursts.
-        rows = [queue_word(tags, place) for place in range(TAGS)]
+        rows = [tags.row((read + place)[: len(read)]) for place in range(TAGS)]
         used = [place < level for place in range(TAGS)]
+        output = dut.part("output")
         sums = {
             wanted: sum(Mux(there & (row.kv == wanted), row.beats, 0) for there, row in zip(used, rows))
-            - Mux(tags.component.o.valid & (head.kv == wanted), beat, 0)
+            - Mux((level != 0) & (head.kv == wanted), beat, 0)
             for wanted in (0, 1)
         }
         asked, lengths = memory.asked.component, [queue_word(memory.asked, place) for place in range(TAGS)]
-        self.invariant(m, queue_invariant(tags) & queue_invariant(fifo), "queues agree")
+        self.invariant(m, queue_invariant(fifo) & queue_invariant(kv_queue), "queues agree")
+        self.invariant(m, (level < TAGS - 1) | ~tags.component.i.ready, "tags have room")
         self.invariant(m, weights == sums[0], "weight beats on the way belong to tags")
-        self.invariant(m, (others == sums[1]) & (kv_flying == others), "KV beats on the way belong to tags")
         self.invariant(
-            m, credit + fifo.component.level + weights == ENGINE.read_beats, "credit is what is left"
+            m,
+            (others == sums[1]) & (kv_flying == others + receiver.component.kv_taken),
+            "KV beats on the way belong to tags",
+        )
+        self.invariant(
+            m,
+            credit + receiver.component.freed + fifo.component.level + fifo.signal("fresh") + weights
+            == ENGINE.read_beats,
+            "credit is what is left",
+        )
+        self.invariant(m, dut.signal("plenty") == (credit >= MAX_BURST), "enough for any burst")
+        self.invariant(
+            m,
+            ~dut.signal("within") | (kv_flying <= ENGINE.kv_inflight - MAX_BURST),
+            "another KV burst keeps the limit",
+        )
+        # RREADY is a cycle late: what may come until it falls has room.
+        self.invariant(
+            m,
+            kv_queue.component.level + kv_queue.signal("fresh") + port.rready <= KV_WAITING,
+            "KV beats have room",
         )
         legal_rows = (
             sum((there & ((row.beats == 0) | (row.beats > MAX_BURST))) for there, row in zip(used, rows)) == 0
@@ -184,40 +207,41 @@ class ReadMaster(Proof):
         self.invariant(
             m,
             legal_rows
-            & (~tags.component.o.valid | (beat < head.beats))
-            & (tags.component.o.valid | (beat == 0)),
+            & ((level == 0) | (beat < head.beats))
+            & ((level != 0) | (beat == 0)),
             "tags are legal",
         )
         self.invariant(m, memory.sent == beat, "beats of the burst")
         self.invariant(
-            m, (asked.level + port.arvalid == level) & queue_invariant(memory.asked), "a tag a burst"
+            m,
+            (asked.level + port.arvalid + output.signal("waits") == level)
+            & slice_invariant(output)
+            & queue_invariant(memory.asked),
+            "a tag a burst",
         )
         same = [
             (place >= asked.level) | (length + 1 == row.beats)
             for place, (length, row) in enumerate(zip(lengths, rows))
         ]
         self.invariant(m, Cat(same).all(), "tags have the bursts' lengths")
-        self.invariant(
-            m,
-            ~port.arvalid | (port.arlen + 1 == queue_word(tags, asked.level).beats),
-            "the burst on AR has a tag",
-        )
-        self.invariant(
-            m,
-            memory.owed == weights + others - Mux(port.arvalid, port.arlen + 1, 0),
-            "the memory owes what is on the way",
-        )
+        on_bus, place = 0, read + asked.level
+        for (there, burst), which in zip(slice_words(output, fetch.ADDRESSED), ("", " next")):
+            tag, end = tags.row(place[: len(read)]), burst.address[:12] + (burst.len + 1) * ENGINE.beat_bytes
+            fits = (burst.len + 1 == tag.beats) & (end <= PAGE_BYTES)
+            self.invariant(m, ~there | fits, f"the burst on AR{which} has a tag")
+            on_bus, place = on_bus + Mux(there, burst.len + 1, 0), place + 1
+        self.invariant(m, memory.owed == weights + others - on_bus, "the memory owes what is on the way")
         most = Signal(range(TAGS + 1))
         with m.If(level > most):
             m.d.sync += most.eq(level)
         m.d.comb += [
-            Cover((most == TAGS) & port.quiet & ~port.abort, "all tags in use, then quiet"),
+            Cover((most == TAGS - 1) & port.quiet & ~port.abort, "all tags in use, then quiet"),
             Cover(credit == 0, "no credit left"),
             Cover(
-                dut.part("merger").component.o.valid & (credit < main.p.beats) & kv_go,
+                dut.part("merger").component.o.valid & ~dut.signal("plenty") & kv_go,
                 "a KV burst goes while weights have no credit",
             ),
-            Cover(port.rvalid & ~port.rready, "a KV beat waits"),
+            Cover(kv_queue.component.o.valid & ~port.kv.ready, "a KV beat waits"),
         ]
 
 
@@ -231,27 +255,24 @@ def _no_credit(dut):
 
 def _fickle(dut):
     """A burst is given up when the memory does not take it at once."""
-    dut.module.d.sync += dut.component.arvalid.eq(dut.signal("main_go") | dut.signal("kv_go"))
+    dut.module.d.comb += dut.part("output").component.o.ready.eq(1)
 
 
 def _long(dut):
-    with dut.module.If(dut.signal("main_go")):
-        dut.module.d.sync += dut.component.arlen.eq(MAX_BURST)
+    dut.module.d.comb += dut.part("output").component.i.p.len.eq(MAX_BURST)
 
 
 def _wrong_address(dut):
     """Addresses count from a pointer that is off by a beat."""
-    with dut.module.If(dut.signal("main_go")):
-        dut.module.d.sync += dut.component.araddr.eq(
-            dut.component.pointer + ((dut.part("merger").component.o.p.address + 1) << 4)
-        )
+    dut.module.d.comb += dut.part("output").component.i.p.address.eq(
+        dut.component.pointer + ((dut.part("merger").component.o.p.address + 1) << 4)
+    )
 
 
 def _shy(dut):
     """R waits while the lanes do not take beats."""
-    dut.module.d.comb += dut.component.rready.eq(
-        dut.part("tags").component.o.valid & dut.component.beats.ready
-    )
+    receiver = dut.part("receiver")
+    receiver.module.d.sync += receiver.component.rready.eq(dut.component.beats.ready)
 
 
 def _early_quiet(dut):
@@ -263,7 +284,7 @@ ReadMaster.broken = {
     "gives up a burst that waits": (_fickle, "AR holds until ready"),
     "asks for 17 beats": (_long, "a burst has 1 to 16 beats"),
     "addresses off by a beat": (_wrong_address, "no burst crosses 4 KB"),
-    "R waits for the lanes": (_shy, "a weight beat never waits"),
+    "R waits for the lanes": (_shy, "R waits behind KV beats only"),
     "quiet while beats are on the way": (_early_quiet, "quiet when every beat was taken"),
 }
 ReadMaster.broken_bmc = 22

@@ -22,11 +22,13 @@ def queue_invariant(dut: Opened):
     """What holds between the counters of an opened queue in every cycle."""
     write, read, stored, register = pointers(dut)
     depth = dut.component._depth
-    return (
+    uncounted = dut.signal("fresh") if dut.component._promised else 0
+    agree = (
         (dut.component.level <= depth)
         & (dut.component.level == stored + register)
-        & ((write - read)[: len(write)] == stored[: len(write)])
+        & ((write - read)[: len(write)] == (stored + uncounted)[: len(write)])
     )
+    return agree & (dut.signal("some") == (stored != 0)) if dut.component._deep else agree
 
 
 def queue_word(dut: Opened, place):

@@ -3,9 +3,10 @@
 from amaranth.hdl import Assert, Assume, Cover, Module, Mux, Signal
 from opened import Opened, drive_freely
 from proof import AnyConst, AnySeq, Proof, assume_holds, before, holds
+from proofs_burst import slice_invariant
 from proofs_queue import queue_invariant, queue_word
 
-from symlight.hw.axi import BURST_INCR, PAGE_BYTES
+from symlight.hw.axi import BURST_INCR, PAGE_BYTES, byte_address
 from symlight.hw.channel.writer import DEPTH, OUTSTANDING, Writer
 from symlight.hw.config import Engine
 
@@ -64,15 +65,21 @@ class WriteMaster(Proof):
                 | port.wvalid
                 | (addresses != 0)
                 | (port.level != 0)
-                | queue.component.o.valid,
+                | queue.component.o.valid
+                | before(m, answered, "answered_before"),
                 "what is not quiet has something to do",
             ),
         ]
-        level = places.component.level
-        self.invariant(m, queue_invariant(queue) & queue_invariant(places), "queues agree")
-        self.invariant(
-            m, (level == addresses + port.awvalid) & (level == words + port.wvalid), "a place a write"
-        )
+        level = places.signal("used")
+        sliced = {name: dut.part(name) for name in ("addresses", "words")}
+        self.invariant(m, queue_invariant(queue), "the queue agrees")
+        self.invariant(m, (level < OUTSTANDING - 1) | ~places.component.i.ready, "places have room")
+        for name, count in (("addresses", addresses), ("words", words)):
+            part = sliced[name]
+            waiting = part.component.o.valid + part.signal("waits")
+            self.invariant(
+                m, slice_invariant(part) & (level == count + waiting), f"a place a write of {name}"
+            )
         self._order(m, dut)
         m.d.comb += [
             Cover(port.awvalid & ~port.wvalid & (addresses != 0), "the word is taken before its address"),
@@ -101,15 +108,17 @@ class WriteMaster(Proof):
             | ((ahead < queue.component.level) & (queue_word(queue, ahead).as_value() == beat.as_value())),
             "a marked beat is where it should be",
         )
-        address = (Mux(beat.io, port.io_pointer, port.pointer) + (beat.address << 4))[:64]
-        issued = before(m, marked & take & (ahead == 0), "issued")
+        address = byte_address(Mux(beat.io, port.io_pointer, port.pointer), beat.address, BEAT)
+        issued = marked & take & (ahead == 0)
+        out, word = dut.part("addresses").component.i, dut.part("words").component.i
         m.d.comb += Assert(
             ~issued
-            | (port.awvalid & port.wvalid & (port.awaddr == address) & (port.wdata == beat.data.as_value())),
+            | (out.valid & out.ready & word.valid & word.ready & (out.p == address)
+               & (word.p == beat.data.as_value())),
             "every beat becomes its address and its word",
         )
         m.d.comb += Assert(~dropped | port.abort, "beats are dropped by abort only")
-        m.d.comb += Cover(issued & beat.io & (port.wdata == 0xA5), "a marked beat is written")
+        m.d.comb += Cover(issued & beat.io & (word.p == 0xA5), "a marked beat is written")
         # The response of a marked write is what `fault` reports.
         waits, places, before_it = Signal(), dut.part("places"), Signal(range(OUTSTANDING + 1))
         answered = port.bvalid & port.bready
@@ -118,25 +127,29 @@ class WriteMaster(Proof):
             m.d.sync += [
                 waits.eq(1),
                 where.eq(queue.component.o.p),
-                before_it.eq(places.component.level - answered),
+                before_it.eq(places.signal("used") - answered),
             ]
         with m.If(waits & answered):
             m.d.sync += before_it.eq(before_it - 1)
             with m.If(before_it == 0):
                 m.d.sync += waits.eq(0)
-        place = queue_word(places, before_it)
+        read = places.memory().read_ports[0].addr
+        place = places.row((read + before_it)[: len(read)])
         self.invariant(
             m,
             ~waits
             | (
-                (before_it < places.component.level)
+                (before_it < places.signal("used"))
                 & (place.io == where.io)
                 & (place.address == where.address)
             ),
             "a marked write has its place",
         )
-        failed = before(m, waits & answered & (before_it == 0) & (port.bresp != 0) & ~port.fault, "failed")
-        expected = (Mux(where.io, port.io_pointer, port.pointer) + (where.address << 4))[:64]
+        failing = waits & answered & (before_it == 0) & (port.bresp != 0)
+        failed = before(m, before(m, failing, "failing") & ~port.fault, "failed")
+        expected = before(m, before(m, byte_address(
+            Mux(where.io, port.io_pointer, port.pointer), where.address, BEAT
+        ), "expected_next"), "expected")
         m.d.comb += Assert(
             ~failed | (port.fault & (port.fault_address == expected)),
             "a fault reports the address of its write",
@@ -144,20 +157,17 @@ class WriteMaster(Proof):
 
 
 def _fickle(dut):
-    dut.module.d.sync += dut.component.awvalid.eq(dut.signal("take"))
+    dut.module.d.comb += dut.part("addresses").component.o.ready.eq(1)
 
 
 def _hasty(dut):
     """The next beat overwrites a word that waits."""
-    port, places = dut.component, dut.part("places").component
-    dut.module.d.comb += dut.signal("take").eq(
-        dut.part("queue").component.o.valid & (~port.awvalid | port.awready) & places.i.ready & ~port.abort
-    )
+    dut.module.d.comb += dut.part("words").component.o.ready.eq(1)
 
 
 def _crowd(dut):
     """Writes go whatever is outstanding, and awaited responses are forgotten."""
-    dut.module.d.comb += dut.part("places").component.o.ready.eq(1)
+    dut.module.d.comb += dut.part("places").component.pop.eq(1)
 
 
 def _early_quiet(dut):
@@ -165,14 +175,13 @@ def _early_quiet(dut):
 
 
 def _wrong_address(dut):
-    with dut.module.If(dut.signal("take")):
-        dut.module.d.sync += dut.component.awaddr.eq(
-            dut.component.pointer + (dut.part("queue").component.o.p.address << 4)
-        )
+    dut.module.d.comb += dut.part("addresses").component.i.p.eq(
+        dut.component.pointer + (dut.part("queue").component.o.p.address << 4)
+    )
 
 
 def _wrong_place(dut):
-    with dut.module.If(dut.component.bvalid):
+    with dut.module.If(dut.signal("failed")):
         dut.module.d.sync += dut.component.fault_address.eq(dut.component.awaddr)
 
 

@@ -20,12 +20,16 @@ def beats_of(pieces):
     return [p["address"] + k for p in pieces for k in range(p["beats"])]
 
 
+def burst(address, beats):
+    return {"address": address, "beats": beats, "less_one": beats - 1}
+
+
 def pieces_of(run):
     """Bursts of a run that nothing merges with."""
     pieces, address, left = [], run["address"], run["beats"]
     while left:
         beats = min(left, MAX_BURST, page() - address % page())
-        pieces.append({"address": address, "beats": beats})
+        pieces.append(burst(address, beats))
         address, left = address + beats, left - beats
     return pieces
 
@@ -58,9 +62,9 @@ async def same_beats_in_legal_bursts(dut, idle, stall):
     )
     await bench.finish()
     assert beats_of(sink.received) == beats_of(runs)
-    for burst in sink.received:
-        assert 1 <= burst["beats"] <= MAX_BURST
-        assert burst["address"] % page() + burst["beats"] <= page()
+    for piece in sink.received:
+        assert 1 <= piece["beats"] <= MAX_BURST
+        assert piece["address"] % page() + piece["beats"] <= page()
     assert int(dut.idle.value)
 
 
@@ -94,7 +98,7 @@ async def merges_what_continues(dut):
         source.send({"address": 8 * page() + size * k, "beats": size} for k in range(count))
         await bench.until(lambda: source.count == start + count, limit=count + 10)
         await bench.step(10)
-        assert sink.received[before:] == [{"address": 8 * page() + 16 * k, "beats": 16} for k in range(6)]
+        assert sink.received[before:] == [burst(8 * page() + 16 * k, 16) for k in range(6)]
         cycles = source.cycles[start:]
         assert cycles == list(range(cycles[0], cycles[0] + count)), "the merger stalled"
 

@@ -3,7 +3,8 @@
 import cocotb
 from fetch_bench import ENGINE, INDEX, IO_POINTER, PATTERNS, POINTER, FetchBench, Work
 
-from symlight.hw.channel.fetch import TAGS, Fetch
+from symlight.hw.channel.fetch import Fetch
+from symlight.hw.channel.receive import TAGS
 
 LIMIT = {"timeout_time": 2_000_000, "timeout_unit": "ns"}
 SIDE = {"work": Work.SIDE, "channel": INDEX, "traffic": 8}

@@ -81,7 +81,7 @@ async def level_and_back_pressure(dut):
     tb.memory.idle()
     tb.send(DEPTH + 10)
     await tb.bench.step(DEPTH + 20)
-    assert tb.source.count == DEPTH + 1 and int(dut.level.value) == DEPTH
+    assert tb.source.count == DEPTH + 2 and int(dut.level.value) == DEPTH
     tb.bench.agents.append(tb.memory)
     await tb.bench.until(lambda: tb.memory.answered == DEPTH + 10, limit=500)
     await tb.bench.finish()

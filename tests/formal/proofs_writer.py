@@ -19,7 +19,7 @@ class WriteMaster(Proof):
         "single beats within 4 KB; a word of each for every beat, in order; never more writes in flight than "
         "places for their responses; quiet when all are answered"
     )
-    bmc, induction, cover = 5, 2, 12
+    bmc, induction, cover = 5, 3, 12
 
     def component(self):
         return Writer(Engine(channels=2, lanes=BEAT))
@@ -80,6 +80,10 @@ class WriteMaster(Proof):
             self.invariant(
                 m, slice_invariant(part) & (level == count + waiting), f"a place a write of {name}"
             )
+        out = sliced["addresses"]
+        aligned = (out.component.o.p[:4] == 0) | ~out.component.o.valid
+        aligned &= (out.signal("spare")[:4] == 0) | ~out.signal("waits")
+        self.invariant(m, aligned, "addresses of whole beats")
         self._order(m, dut)
         m.d.comb += [
             Cover(port.awvalid & ~port.wvalid & (addresses != 0), "the word is taken before its address"),
@@ -113,8 +117,10 @@ class WriteMaster(Proof):
         out, word = dut.part("addresses").component.i, dut.part("words").component.i
         m.d.comb += Assert(
             ~issued
-            | (out.valid & out.ready & word.valid & word.ready & (out.p == address)
-               & (word.p == beat.data.as_value())),
+            | (
+                (out.valid & out.ready & word.valid & word.ready)
+                & ((out.p == address) & (word.p == beat.data.as_value()))
+            ),
             "every beat becomes its address and its word",
         )
         m.d.comb += Assert(~dropped | port.abort, "beats are dropped by abort only")
@@ -147,9 +153,8 @@ class WriteMaster(Proof):
         )
         failing = waits & answered & (before_it == 0) & (port.bresp != 0)
         failed = before(m, before(m, failing, "failing") & ~port.fault, "failed")
-        expected = before(m, before(m, byte_address(
-            Mux(where.io, port.io_pointer, port.pointer), where.address, BEAT
-        ), "expected_next"), "expected")
+        expected = byte_address(Mux(where.io, port.io_pointer, port.pointer), where.address, BEAT)
+        expected = before(m, before(m, expected, "expected_next"), "expected")
         m.d.comb += Assert(
             ~failed | (port.fault & (port.fault_address == expected)),
             "a fault reports the address of its write",

@@ -172,7 +172,8 @@ def _hasty(dut):
 
 def _crowd(dut):
     """Writes go whatever is outstanding, and awaited responses are forgotten."""
-    dut.module.d.comb += dut.part("places").component.pop.eq(1)
+    places = dut.part("places").component
+    dut.module.d.comb += places.pop.eq(~places.empty)
 
 
 def _early_quiet(dut):

@@ -175,6 +175,9 @@ class LaneGroup(wiring.Component):
     ----------
     LATENCY : int
         Cycles from the transfer of a MATRIX command's last item to `op_done`.
+    DRAIN_GUARD : int
+        Least cycles from `op_done` to the first drain request of the operation: the way to the sequencer and
+        back takes longer, so the sums complete on the request's way.
     HEAD_LATENCY : int
         Cycles from the transfer of a HEAD command's last beat to `op_done`, unless an earlier tile is still
         draining.
@@ -191,13 +194,14 @@ class LaneGroup(wiring.Component):
     side : Out
         {valid, data}: beats of SIDE commands, no back-pressure.
     op_done : Out
-        High for one cycle for each MATRIX or HEAD command, when its results can be drained (also in that
-        cycle).
+        High for one cycle for each MATRIX or HEAD command: its results can be drained `DRAIN_GUARD` cycles
+        later.
     drain : In(drain_port(engine))
         Sources ACC (clears the word) and BEST; other sources are ignored.
     """
 
-    LATENCY = 4
+    LATENCY = 1
+    DRAIN_GUARD = 1 + AccumulatorBank.ADD_LATENCY     # operands, then the addition
     DRAIN_LATENCY = Answer.LATENCY
     SIDE_LATENCY = 1
 
@@ -227,10 +231,10 @@ class LaneGroup(wiring.Component):
         connect(m, flipped(self.items), control.items)
         connect(m, flipped(self.beats), control.beats)
         # beside registers of the lanes
-        tokens = [Signal(_Token, name=name) for name in ("operands", "products", "sums")]
+        tokens = [Signal(_Token, name=name) for name in ("operands", "products")]
         for before, after in zip([control.token, *tokens], tokens):
             m.d.sync += after.eq(before)
-        _operands, products, sums = tokens
+        _operands, products = tokens
         m.d.comb += [
             control.index.eq(self.index), head.index.eq(self.index),
             control.scale_ready.eq(head.scale.ready), control.head_idle.eq(head.idle),
@@ -240,10 +244,10 @@ class LaneGroup(wiring.Component):
             bank.add.valid.eq(products.add), bank.add.address.eq(products.word),
             head.end.eq(products.tile),
         ]
-        m.d.sync += [self.side.valid.eq(control.pass_side), self.op_done.eq(sums.last | control.head_done)]
+        m.d.sync += [self.side.valid.eq(control.pass_side), self.op_done.eq(control.token.last | control.head_done)]
         with m.If(control.pass_side):
             m.d.sync += self.side.data.eq(self.beats.payload)
-        self._multiply(m, control.token, *tokens[:2], bank, head)
+        self._multiply(m, control.token, *tokens, bank, head)
         self._answer(m, bank, head)
         return m
 

@@ -17,7 +17,7 @@ from .accounts import PhaseAccounts
 TABLE_CYCLES = 3    # cycles from an index to its entry
 # Cycles between tasks; the estimate (sim/estimate) counts on them.
 ENTER_CYCLES = 2    # from taking an entry over to its first step: words from memory, or the wait
-ISSUE_CYCLES = 2    # from all channels done (or the statistics there) to the first word operation
+ISSUE_CYCLES = 1    # from all channels done (or the statistics there) to the first word operation
 LEAVE_CYCLES = 2    # from `done` to taking the next entry over
 
 
@@ -25,7 +25,7 @@ class TaskRunner(wiring.Component):
     """Issues word operations and drain requests, task by task, and counts cycles by phase.
 
     Throughput: a word operation a cycle within a step. From `op_ready` (all channels done) to the first drain
-    request: 2 cycles; from the end of a task to the start of the next: 2 cycles, since the next entry is read
+    request: a cycle; from the end of a task to the start of the next: 2 cycles, since the next entry is read
     ahead and counting goes on beside it.
 
     Parameters
@@ -154,10 +154,13 @@ class TaskRunner(wiring.Component):
             attention = self.current.task == Task.MIX
             with m.If(Mux(attention, self.attention_ready, self.op_ready)):
                 m.d.comb += [self.attention_consume.eq(attention), self.op_consume.eq(~attention)]
+                # The first word goes at once.
                 with m.If(attention):
                     m.next = "WEIGHTS"
+                    self._weights(m)
                 with m.Else():
                     m.next = "DRAIN"
+                    self._drain(m)
 
     def _loops(self, m):
         with m.State("WEIGHTS"):
@@ -170,19 +173,23 @@ class TaskRunner(wiring.Component):
         with m.State("STATISTICS"):
             with m.If(self.statistics_done):
                 m.next = "NORMALISE"
+                self._normalise(m)
         with m.State("NORMALISE"):
-            last = self._word == self.header.width_words - 1
-            m.d.sync += [
-                self.op_valid.eq(1), self.op.route.eq(Route.NORMALISE), self.op.index.eq(self._word),
-                self.op.last.eq(last), self.op.parameter.eq(self.current.norm + self._word),
-                self._word.eq(self._word + 1),
-            ]
-            with m.If(last):
-                m.next = "LAST"
+            self._normalise(m)
         with m.State("LAST"):           # EMBED issues no words: its end is the encoder's
             embed = self.current.task == Task.EMBED
             with m.If(Mux(embed, self.done, (self._flying == 0) & ~self.op_valid)):
                 m.next = "FETCH"
+
+    def _normalise(self, m):
+        last = self._word == self.header.width_words - 1
+        m.d.sync += [
+            self.op_valid.eq(1), self.op.route.eq(Route.NORMALISE), self.op.index.eq(self._word),
+            self.op.last.eq(last), self.op.parameter.eq(self.current.norm + self._word),
+            self._word.eq(self._word + 1),
+        ]
+        with m.If(last):
+            m.next = "LAST"
 
     def _weights(self, m):
         """A denominator a cycle: each column's word once, then its lanes."""

@@ -28,6 +28,11 @@ class LayerNormStatistics(wiring.Component):
     Latency `LATENCY` cycles from the last word to `o_valid`; a word a cycle, gaps allowed, no back-pressure.
     A vector may begin in the cycle after the last word of another.
 
+    Attributes
+    ----------
+    SOON : int
+        Cycles from `soon` to `o_valid`.
+
     Parameters
     ----------
     lanes : int
@@ -42,6 +47,8 @@ class LayerNormStatistics(wiring.Component):
     width, inv_width, epsilon : In
         Constants of the vector: D, rounded 2^32 / D, and the offset of Q (at least 16). They do not change
         from the last word to `o_valid`.
+    soon : Out
+        Pulse: `o_valid` follows in `SOON` cycles.
     o_valid : Out
         The results of a vector are there; they stay until the next `o_valid`.
     mean, e, r : Out
@@ -59,12 +66,15 @@ class LayerNormStatistics(wiring.Component):
                 "width": In(WIDTH_BITS),
                 "inv_width": In(33),
                 "epsilon": In(signed(32)),
+                "soon": Out(1),
                 "o_valid": Out(1),
                 "mean": Out(signed(PRE_BITS)),
                 "e": Out(5),
                 "r": Out(16),
             }
         )
+
+    SOON = 3
 
     @property
     def LATENCY(self) -> int:
@@ -85,6 +95,7 @@ class LayerNormStatistics(wiring.Component):
             root.width.eq(self.width),
             root.inv_width.eq(self.inv_width),
             root.epsilon.eq(self.epsilon),
+            self.soon.eq(root.soon),
             self.o_valid.eq(root.o_valid),
             self.mean.eq(root.mean),
             self.e.eq(root.e),
@@ -159,6 +170,7 @@ class _Root(wiring.Component):
                 "width": In(WIDTH_BITS),
                 "inv_width": In(33),
                 "epsilon": In(signed(32)),
+                "soon": Out(1),
                 "o_valid": Out(1),
                 "mean": Out(signed(PRE_BITS)),
                 "e": Out(5),
@@ -180,6 +192,7 @@ class _Root(wiring.Component):
         read = table.read_port()
         m.d.comb += [read.en.eq(pipe.valid[self._SPREAD + 2]), read.addr.eq(index)]
         m.d.comb += [
+            self.soon.eq(pipe.valid[self.LATENCY - LayerNormStatistics.SOON]),
             self.o_valid.eq(pipe.valid[-1]),
             self.r.eq(pipe.reg(self.LATENCY, read.data, "rsqrt")),
             self.mean.eq(pipe.carry(self._MEAN, self.LATENCY, mean, "mean")),

@@ -5,7 +5,7 @@
                                └─► normalise ─┴─► c or u memory, spikes, events or head input ─► broadcast
 """
 
-from amaranth.hdl import Cat, Module, Mux, signed
+from amaranth.hdl import Assert, Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -54,7 +54,8 @@ class ResidualPath(wiring.Component):
     x_valid, x, x_index, x_last, x_spikes : In
         Embedding word (Q4.11); its spikes come `x_spikes_valid` later with `x_spikes_index`.
     statistics_done : Out
-        Pulse: mean and root are ready, normalise requests may start.
+        Pulse: normalise requests may start in the next cycle; mean and root are ready when the first one
+        has read its word.
     cast_valid, cast_word, cast_index : Out
         Word for the broadcast bus, int8.
     done : Out
@@ -129,7 +130,7 @@ class ResidualPath(wiring.Component):
             statistics.i_last.eq(tag.last),
             statistics.pre.eq(adder.pre), statistics.width.eq(self.header.width),
             statistics.inv_width.eq(self.header.inv_width), statistics.epsilon.eq(self.entry.epsilon),
-            self.statistics_done.eq(statistics.o_valid),
+            self.statistics_done.eq(statistics.soon),
         ]
         self._statistics = statistics
 
@@ -147,6 +148,14 @@ class ResidualPath(wiring.Component):
         ]
         m.d.comb += [normalise.gamma[i].eq(self.parameter[i].gamma) for i in range(self._engine.lanes)]
         m.d.comb += [normalise.beta[i].eq(self.parameter[i].beta) for i in range(self._engine.lanes)]
+        # From the pulse to here: the request's register, the address, the memory.
+        pending = Signal(range(LayerNormStatistics.SOON + 1))
+        with m.If(self._statistics.soon):
+            m.d.sync += pending.eq(LayerNormStatistics.SOON)
+        with m.Elif(pending != 0):
+            m.d.sync += pending.eq(pending - 1)
+        with m.If(pipe.valid[2]):
+            m.d.sync += Assert(pending <= 1, "a word is normalised before its statistics are there")
         tag = WordOp(pipe.carry(1, self._y_stage, first, "norm_tag"))
         tau = [
             pipe.carry(2, self._y_stage, self.parameter[i].tau, "tau").as_signed()

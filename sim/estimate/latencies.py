@@ -54,7 +54,7 @@ class Latencies:
         From a drained word (normalise, memory: from the word operation; embed: from the embedding word) to
         the path's word.
     statistics : int
-        From the last drained word to the statistics.
+        From the last drained word to the pulse before the statistics.
     reciprocal : int
         Least cycles from the first denominator to the first numerator.
     row_address : int
@@ -152,7 +152,8 @@ def _latencies(engine: Engine) -> Latencies:
         embed=residual.EMBED_LATENCY,
         statistics=Requantise.LATENCY
         + residual.SUM_LATENCY
-        + LayerNormStatistics(engine.lanes, engine.width_words).LATENCY,
+        + LayerNormStatistics(engine.lanes, engine.width_words).LATENCY
+        - LayerNormStatistics.SOON,
         reciprocal=vector.RECIPROCAL_LATENCY,
         row_address=Gather.LATENCY + 1 + Fetch.LATENCY,
         item=Gather.LATENCY + queue,

@@ -170,17 +170,17 @@ class PassModel:
         ready, waited = self._wait(at, self._matrix(layout.qkv, events, active["qkv"]), before=width)
         first = ready + lat.issue
         start = first + 3 * q - 1 + lat.drain + lat.event + lat.cast + lat.attention_start  # of attention
-        at = self._account(Phase.QKV, at, ready + 1 + 3 * q, waited)
+        at = self._account(Phase.QKV, at, first + 3 * q - 1, waited)
         # W_T, behind it the rest of the ring.
         done = self._matrix(layout.decay, spikes, active["decay"])
         more = layer + 1 < layout.shape.layers
         self._ports.fence(self._kv_beats if more else np.zeros_like(self._kv_beats))
         ready, waited = self._wait(at, done)
-        at = self._account(Phase.DECAY, at, ready + 1 + q, waited)
+        at = self._account(Phase.DECAY, at, ready + lat.issue + q - 1, waited)
         # Attention and gate fusion.
         ready, waited = self._wait(at, self._attention(layer, start))
         heads = layout.ring.columns * layout.ring.heads
-        first = np.maximum(ready + 1 + heads, ready + 2 + lat.reciprocal) + 1 + 1
+        first = np.maximum(ready + lat.issue - 1 + heads, ready + lat.issue + lat.reciprocal) + 1 + 1
         mixed = self._words(first + lat.drain + lat.mix + lat.cast, q)
         end = first + q - 1 + lat.drain + lat.mix + lat.done + lat.leave
         at = self._account(Phase.ATTENTION, at, end, waited)

@@ -20,18 +20,20 @@ class Drain(Agent):
         self.word = getattr(self.dut, f"{part}__word")
         self.queue, self.waiting, self.answers = [], [], []
 
-    def ask(self, source, address=0):
-        """Queue a request; the answer is appended to `answers` as (source, address, lanes)."""
-        self.queue.append((source, address))
+    def ask(self, source, address=0, after=0):
+        """Queue a request, for `after` cycles from now at the earliest; the answer is appended to `answers` as
+        (source, address, lanes)."""
+        self.queue.append((source, address, self.bench.cycle + after))
 
     def idle(self):
         self.valid.value = 0
 
     def drive(self):
-        self.valid.value = int(bool(self.queue))
+        due = bool(self.queue) and self.queue[0][2] <= self.bench.cycle
+        self.valid.value = int(due)
         request = DrainRequest.const({})
-        if self.queue:
-            source, address = self.queue.pop(0)
+        if due:
+            source, address, _ = self.queue.pop(0)
             self.waiting.append((self.bench.cycle + self.latency, source, address))
             request = DrainRequest.const({"source": source, "address": address})
         self.request.value = request.as_value().value

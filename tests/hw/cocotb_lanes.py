@@ -116,7 +116,7 @@ class Program:
 
         def finished():
             for request in next(todo):
-                drain.ask(*request)
+                drain.ask(*request, after=LaneGroup.DRAIN_GUARD)
 
         done = Watch(bench, "op_done", event=finished)
         side = Watch(bench, "side__valid", "side__data")

@@ -14,7 +14,7 @@ from symlight.hw.vector.words import Route
 from symlight.model import ops
 
 PATH = ResidualPath(ENGINE)
-STATISTICS = LayerNormStatistics(LANES, ENGINE.width_words).LATENCY
+STATISTICS, SOON = LayerNormStatistics(LANES, ENGINE.width_words).LATENCY, LayerNormStatistics.SOON
 SPIKES_LATENCY = 4      # of the encoder, behind its embedding word
 
 
@@ -98,7 +98,7 @@ class Stream:
             self.time.put(cycle - 1, ahead_valid=1, ahead=tag)
             self.time.put(cycle, y_valid=1, y=integers(word), y_tag=tag)
         self.time.expect(cycles[-1] + PATH.SUM_LATENCY, "written")
-        self.time.expect(cycles[-1] + PATH.SUM_LATENCY + STATISTICS, "statistics_done")
+        self.time.expect(cycles[-1] + PATH.SUM_LATENCY + STATISTICS - SOON, "statistics_done")
         await self.time.play(margin=0)
         gamma, beta, tau = (numbers(self.rng, 16, self.width) for _ in range(3))
         new = ops.layer_norm(pre, gamma, beta, gamma_shift, epsilon)

@@ -7,7 +7,7 @@ from sequencer_bench import ENGINE, IDLE, LIMIT, RECIPROCAL, Delayed, Ports, pla
 
 from symlight.hw.interface import Counter, Phase
 from symlight.hw.sequencer.store import OperationTable
-from symlight.hw.sequencer.tasks import TaskRunner
+from symlight.hw.sequencer.tasks import ISSUE_CYCLES, TaskRunner
 from symlight.hw.types import Cast, Source, Task
 from symlight.hw.vector.words import Route
 
@@ -191,11 +191,11 @@ def compare(log, wanted):
 
 
 def check_times(log):
-    """Drain requests two cycles behind `ready`; reciprocals in time; a word op a cycle within a step."""
+    """Drain requests `ISSUE_CYCLES` behind `ready`; reciprocals in time; a word op a cycle within a step."""
     reciprocal = {}
     for (before, first), (after, second) in zip(log, log[1:], strict=False):
         if first in ("op", "attention"):
-            assert after - before == 2, f"{after - before} cycles from the channels to the first request"
+            assert after - before == ISSUE_CYCLES, f"{after - before} cycles from the channels to the first request"
         if isinstance(first, str) or isinstance(second, str):
             continue
         route = first[0]["route"]

@@ -24,7 +24,7 @@ DRAIN = parameters().get("drain", 5)
 LANES, WORDS = ENGINE.lanes, ENGINE.width_words
 RESIDUAL, FUSION = ResidualPath(ENGINE), FusionPath(ENGINE)
 Y = DRAIN + Requantise.LATENCY          # a requantised word, from its op
-STATISTICS = LayerNormStatistics(LANES, WORDS).LATENCY
+STATISTICS, SOON = LayerNormStatistics(LANES, WORDS).LATENCY, LayerNormStatistics.SOON
 NUMERICS = Numerics()
 
 
@@ -253,7 +253,7 @@ class Unit:
         residual = self.c if task is Task.NORM_U else self.u
         pre = ops.residual_sum(residual, ops.requantise(accumulators, multiplier, shift))
         cycles = self.issue(Route.RESIDUAL, WORDS, accumulators, parameter=lambda i: first + i)
-        self.time.expect(cycles[-1] + Y + RESIDUAL.SUM_LATENCY + STATISTICS, "statistics_done")
+        self.time.expect(cycles[-1] + Y + RESIDUAL.SUM_LATENCY + STATISTICS - SOON, "statistics_done")
         await self.time.play(margin=0)
         gamma, beta, tau = (numbers(self.rng, 16, (WORDS, LANES)) for _ in range(3))
         fields = [

@@ -92,8 +92,8 @@ class Cast(enum.Enum, shape=3):
 
     VECTOR = 0      # append to the vector buffer
     QUERY = 1       # q word `index` of the head space
-    KEY = 2
-    VALUE = 3       # with `last`: the layer's k and v are complete, attention may start
+    KEY = 2         # with `index` 0: the layer's q is complete, attention may start
+    VALUE = 3       # with `last`: the current token's k and v are complete
     SLOPE = 4       # ALiBi slopes as 16-bit numbers, slope (index * lanes / 2) first
     WRITE = 5       # write `word` at beat `address` of the io buffer, by channel 0
 

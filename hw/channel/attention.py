@@ -30,13 +30,13 @@ class AttentionEngine(wiring.Component):
     """ReLU-L1 attention of one channel: its heads, its ring slots, the two halves of the KV staging memory.
 
     QUERY words go to the q memory; KEY and VALUE words of the current token to their halves and to the
-    writer. The last VALUE word starts the work of the oldest KV command; from then on numerators and
-    denominators are undefined until `DRAIN_AFTER` cycles behind `att_done`. Slots are read as soon as they
-    have arrived. A command also waits for the slots that it loads without needing them, so that no beat
-    arrives behind its end.
+    writer. The first KEY word starts the work of the oldest KV command, as q is complete then; from there on
+    numerators and denominators are undefined until `DRAIN_AFTER` cycles behind `att_done`. Slots are read as
+    soon as they have arrived, the current token's behind the last VALUE word. A command also waits for the
+    slots that it loads without needing them, so that no beat arrives behind its end.
     Throughput: one k beat and one v beat a cycle (a slot has `half` of each), and a constant an operation:
-    FIRST_READ + head_words - 1 + WEIGHT_LATENCY + slots * half - 1 + END_LATENCY from the last word of v to
-    `att_done` if the slots are there.
+    FIRST_READ + head_words - 1 + WEIGHT_LATENCY + slots * half - 1 + END_LATENCY from the first word of k, or
+    the same of one slot from the last word of v, to `att_done` if the slots are there.
 
     Parameters
     ----------
@@ -47,7 +47,8 @@ class AttentionEngine(wiring.Component):
     DRAIN_LATENCY : int
         Cycles from a drain request to its word.
     FIRST_READ : int
-        Cycles from the last word of v at `cast` to the first read of the staging memory.
+        Cycles from the first word of k at `cast` to the first read of the staging memory, and from the last
+        word of v to the first one of the current token's slot.
     WEIGHT_LATENCY : int
         Cycles from the read of a head's last k beat until its v may be read.
     END_LATENCY : int
@@ -219,15 +220,16 @@ class AttentionEngine(wiring.Component):
         return units[1], valid[1]
 
     def _sequence(self, m, queue, intake, plan, walk):
-        """Start with the last word of v, end when everything is read and everything has arrived."""
+        """Start with the first word of k, end when everything is read and everything has arrived."""
         busy, arrived, loaded = Signal(), Signal(), Signal(12)
+        taken = Signal()                # the current token's k and v are complete
         complete = Signal()             # of the cycle before
         settled = Signal(range(self.SETTLING + 1))
         end = Signal()
         m.d.comb += [
-            end.eq(busy & ~walk.busy & complete),
+            end.eq(busy & taken & ~walk.busy & complete),
             queue.o.ready.eq(end),
-            walk.loaded.eq(loaded),
+            walk.loaded.eq(loaded), walk.taken.eq(taken),
         ]
         m.d.sync += [
             arrived.eq(self.loaded),        # a slot counts when its last beat is in the memory
@@ -236,13 +238,19 @@ class AttentionEngine(wiring.Component):
         ]
         with m.If(intake.start):
             m.d.sync += busy.eq(1)
+        with m.If(intake.complete):
+            m.d.sync += taken.eq(1)
         with m.If(end):
-            m.d.sync += [busy.eq(0), settled.eq(0)]
+            m.d.sync += [busy.eq(0), taken.eq(0), settled.eq(0)]
         with m.Elif(queue.o.valid & (settled != self.SETTLING)):
             m.d.sync += settled.eq(settled + 1)
         with m.If(intake.start | (intake.kv.valid & plan.active)):
             m.d.sync += Assert(settled == self.SETTLING, "k or v without a KV command, or too early")
-            m.d.sync += Assert(~busy, "k or v during attention")
+            m.d.sync += Assert(~taken, "k or v during attention")
+        with m.If(intake.start | intake.q.valid):
+            m.d.sync += Assert(~busy, "q or the first word of k during attention")
+        with m.If(intake.kv.valid):
+            m.d.sync += Assert(busy | intake.start, "k or v before the first word of k")
 
     def _answer(self, m, unit, valid, clear, bank):
         """Denominators, and the drain port."""

@@ -35,7 +35,9 @@ class Intake(wiring.Component):
     kv : Out
         {valid, value, index, beat, word}: k or v word `index` of the current token, `beat` of its slot.
     start : Out
-        k and v are complete: with the last word of v, or after it.
+        q is complete: with the first word of k, whichever column has it.
+    complete : Out
+        k and v are complete: with the last word of v.
     slopes : Out
     """
 
@@ -52,7 +54,7 @@ class Intake(wiring.Component):
                 "valid": Out(1), "value": Out(1), "index": Out(range(engine.query_words)),
                 "beat": Out(range(2 * engine.query_words)), "word": Out(word),
             })),
-            "start": Out(1),
+            "start": Out(1), "complete": Out(1),
             "slopes": Out(data.ArrayLayout(SLOPE_BITS, engine.heads)),
         })
 
@@ -65,7 +67,7 @@ class Intake(wiring.Component):
         word = Signal(8 * self._engine.lanes, reset_less=True)
         m.d.sync += [
             first.eq(self.column * self.half), end.eq(first + self.half),
-            self.q.valid.eq(0), self.kv.valid.eq(0), self.start.eq(0),
+            self.q.valid.eq(0), self.kv.valid.eq(0), self.start.eq(0), self.complete.eq(0),
         ]
         m.d.comb += [
             local.eq(cast.index - first),
@@ -79,7 +81,8 @@ class Intake(wiring.Component):
                 self.kv.beat.eq(local + Mux(kind == Cast.VALUE, self.half, 0)),
                 self.q.valid.eq(mine & (kind == Cast.QUERY)),
                 self.kv.valid.eq(mine & (kind != Cast.QUERY)),
-                self.start.eq((kind == Cast.VALUE) & cast.last),
+                self.start.eq((kind == Cast.KEY) & (cast.index == 0)),
+                self.complete.eq((kind == Cast.VALUE) & cast.last),
             ]
             with m.If(mine):
                 m.d.sync += word.eq(cast.word)

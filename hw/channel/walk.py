@@ -1,6 +1,6 @@
 """Order in which attention reads its staged beats: k of a head, and with its weight known, v of that head."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -108,9 +108,11 @@ class Walk(wiring.Component):
     loaded : In
         Local slots 0 .. loaded - 1 have arrived from memory.
     here, local : In
-        The current token's slot is local slot `local` of this group: it is there although it was not loaded.
+        The current token's slot is local slot `local` of this group: it is not loaded, ...
+    taken : In
+        ... but there from now on.
     kept : In
-        All slots are there from earlier passes; only where the ring is resident.
+        All other slots are there from earlier passes; only where the ring is resident.
     weight : In
         {valid, value}: the weights, in the order of the k beats.
     busy : Out
@@ -123,7 +125,7 @@ class Walk(wiring.Component):
         super().__init__({
             "start": In(1), "base": In(range(engine.stage_beats)), "count": In(10),
             "half": In(range(engine.query_words + 1)), "head_words": In(5),
-            "loaded": In(12), "here": In(1), "local": In(9), "kept": In(1),
+            "loaded": In(12), "here": In(1), "local": In(9), "taken": In(1), "kept": In(1),
             "weight": In(wiring.Signature({"valid": Out(1), "value": Out(WEIGHT_BITS)})),
             "busy": Out(1),
             "keys": Out(read_port(engine, key_layout(engine))),
@@ -146,9 +148,8 @@ class Walk(wiring.Component):
         known, room, weight = self._weights(m, keys, values)
         present = Signal()
         kept = self.kept if self._engine.kv_resident else 0
-        m.d.comb += present.eq(
-            kept | (keys.local < self.loaded) | (self.here & (keys.local == self.local))
-        )
+        arrived = kept | (keys.local < self.loaded)
+        m.d.comb += present.eq(Mux(self.here & (keys.local == self.local), self.taken, arrived))
         m.d.comb += [
             values.step.eq(values.busy & known),
             keys.step.eq(keys.busy & present & room),

@@ -169,7 +169,7 @@ class PassModel:
         spikes = self._words(at + lat.enter + 1 + lat.memory + lat.cast, width)
         ready, waited = self._wait(at, self._matrix(layout.qkv, events, active["qkv"]), before=width)
         first = ready + lat.issue
-        start = first + 3 * q - 1 + lat.drain + lat.event + lat.cast + lat.attention_start  # of attention
+        start = first + q + lat.drain + lat.event + lat.cast + lat.attention_start  # of attention, at q
         at = self._account(Phase.QKV, at, first + 3 * q - 1, waited)
         # W_T, behind it the rest of the ring.
         done = self._matrix(layout.decay, spikes, active["decay"])
@@ -197,11 +197,19 @@ class PassModel:
         lat, ring, ports = self._l, self._layout.ring, self._ports
         attend = np.minimum(self._populated + 1, self._layout.shape.slots)
         count = self._slots(attend).reshape(-1)
-        cycles = {
-            int(n): walk_cycles(int(n) * ring.heads, ring.head_words, lat.weight, lat.ahead)
-            for n in np.unique(count)
-        }
-        walk = np.array([cycles[int(n)] for n in count])
+        until = 2 * self._layout.query_words - 1  # cycles from the first word of k to the last of v
+        # The current token's slot; where the ring has wrapped, it counts as the last one.
+        slot = np.minimum(self._populated, self._layout.shape.slots - 1)
+        group, takes_part = self._group(ring.columns, 1 << ring.log_groups)
+        here = ((slot[:, None] & ((1 << ring.log_groups) - 1)) == group) & takes_part
+        walk = np.array([
+            walk_cycles(
+                int(n) * ring.heads, ring.head_words, lat.weight, lat.ahead,
+                (int(n) - 1) * ring.heads if mine else None, until,
+            )
+            for n, mine in zip(count, here.reshape(-1), strict=True)
+        ])
+        walk = np.maximum(walk, until)
         tail = walk_cycles(ring.heads, ring.head_words, lat.weight, lat.ahead)
         arrived = ports.kv_arrived((layer + 1) * self._kv_beats)
         done = np.maximum(self._wide(start) + walk, arrived + tail) - 1

@@ -5,19 +5,25 @@ from functools import cache
 
 
 @cache
-def walk_cycles(heads: int, head_words: int, weight_latency: int, ahead: int) -> int:
+def walk_cycles(
+    heads: int, head_words: int, weight_latency: int, ahead: int, held: int | None = None, until: int = 0
+) -> int:
     """Cycles from the first read to the last, both counted, of `heads` heads (slots times heads of the
     channel).
 
     In each cycle the next v beat is read if its head's weight is known, and the next k beat if k is less than
-    `ahead` heads in front.
+    `ahead` heads in front. The k of head `held` (of the current token's slot) is not there before cycle
+    `until`.
     """
     known: deque[int] = deque()  # when the weights of read k become known
     key = value = cycle = 0  # beats read
     total = heads * head_words
+    first_held = total if held is None else held * head_words
     while value < total:
         weighs = known and known[0] <= cycle
         compares = key < total and (key % head_words or key // head_words - value // head_words < ahead)
+        late = key == first_held and cycle < until
+        compares = compares and not late
         if weighs:
             value += 1
             if value % head_words == 0:
@@ -26,5 +32,8 @@ def walk_cycles(heads: int, head_words: int, weight_latency: int, ahead: int) ->
             key += 1
             if key % head_words == 0:
                 known.append(cycle + weight_latency)
-        cycle = cycle + 1 if weighs or compares else known[0]
+        if weighs or compares:
+            cycle += 1
+        else:
+            cycle = min(known[0] if known else until, until if late else known[0])
     return cycle

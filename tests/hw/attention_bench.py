@@ -192,7 +192,7 @@ class Driver:
         self.writes = Sink(bench, "writes", write_layout(engine))
         self.done = Watch(bench, "att_done", event=self.finished)
         self.drain = Drain(bench, "drain", AttentionEngine.DRAIN_LATENCY, drain_layout(engine))
-        self.operations = 0
+        self.operations, self.first_key = 0, None
 
     def finished(self):
         self.loader.unfinished -= 1
@@ -225,6 +225,8 @@ class Driver:
         for kind, vector in zip(
             (Cast.QUERY, Cast.KEY, Cast.VALUE), (q, *ring.truth[command["layer"], :, command["slot"]])
         ):
+            if kind == Cast.KEY:        # place of its first word among all broadcasts
+                self.first_key = len(self.cast.cycles) + len(self.cast.queue)
             for index in range(words):
                 last = kind == Cast.VALUE and index == words - 1
                 word = beat_of(vector[index * lanes:][:lanes])

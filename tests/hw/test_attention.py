@@ -72,3 +72,16 @@ def test_keys_and_values_take_half_of_the_staging_memory_each(name):
     assert 2 * engine.stage_beats == engine.kv_beats
     with pytest.raises(UserError, match=f"{name} = 721 is not even"):
         replace(engine, **{name: 721})
+
+
+class _Eager(AttentionEngine):
+    """Reads the current token's slot before its k and v are there."""
+
+    def _sequence(self, m, queue, intake, plan, walk):
+        super()._sequence(m, queue, intake, plan, walk)
+        m.d.comb += walk.taken.eq(1)
+
+
+def test_bench_sees_a_slot_read_too_early():
+    with pytest.raises(BenchError, match="numerators of|denominators of"):
+        run(test_filter="from_the_first_token", kind=_Eager)

@@ -61,6 +61,13 @@ def test_walk(heads, head_words, latency, ahead):
     assert walk_cycles(heads, head_words, latency, ahead) == cycle
 
 
+def test_walk_waits_for_the_current_slot():
+    """Three heads of one beat, the last one held: its k is read in the cycle it comes, its v a latency later."""
+    assert walk_cycles(3, 1, 11, 16, held=2, until=40) == 40 + 11 + 1
+    assert walk_cycles(3, 1, 11, 16, held=2, until=2) == walk_cycles(3, 1, 11, 16) == 2 + 11 + 1
+    assert walk_cycles(3, 1, 11, 16, held=0, until=5) == 5 + walk_cycles(3, 1, 11, 16)
+
+
 def test_walk_of_nothing():
     assert walk_cycles(0, 2, 11, 16) == 0
 

@@ -1,17 +1,27 @@
-"""Reduction of the drain bus: the sum of all channels' words."""
+"""Reduction of the drain bus: the sum of all channels' words.
+
+    channels of one die   ─► sums of four ─► register ─┐
+    channels of the other ─► sums of four ─► register ─┴─► sum
+"""
 
 from amaranth.hdl import Cat, Module, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..types import ACC_BITS
-from .stages import Pipeline, adder_tree, tree_stages
+from .stages import Pipeline, adder_stage, carry_save
+
+CARRY_SAVE = 8  # words that the last stage adds
 
 
 class DrainReduce(wiring.Component):
-    """One word for all channels: lane by lane the sum of theirs, in an adder tree of four terms a stage.
+    """One word for all channels: lane by lane the sum of theirs.
 
-    Latency `LATENCY` cycles, ceil(log4 channels) and at least 1; a word a cycle, no back-pressure.
+    The card has two dies, and each half of the channels is meant to lie on one. Groups of up to four channels
+    are summed where they lie (up to eight channels need no such sums); their words pass a register that may lie on the other die, so nothing but a wire
+    crosses; the last stage adds up to eight words of both halves, all but one of its adders without carries.
+
+    Latency `LATENCY` cycles (2, or 3 for more than eight channels); a word a cycle, no back-pressure.
 
     Parameters
     ----------
@@ -52,15 +62,24 @@ class DrainReduce(wiring.Component):
 
     @property
     def LATENCY(self) -> int:
-        return tree_stages(self._channels)
+        return 2 + (self._channels > CARRY_SAVE)
 
     def elaborate(self, platform):
         m = Module()
         any_side = Cat(self.i_side).any()
         pipe = Pipeline(m, self.i_valid | any_side, self.LATENCY)
+        middle = -(-self._channels // 2)
         for lane in range(self._lanes):
-            terms = [word[lane] for word in self.i_word]
-            m.d.comb += self.o_word[lane].eq(adder_tree(pipe, 0, terms, signed(ACC_BITS), f"sum{lane}"))
+            words = [word[lane] for word in self.i_word]
+            if self._channels > CARRY_SAVE:
+                words = [
+                    word
+                    for half in (words[:middle], words[middle:])
+                    for word in adder_stage(pipe, 1, half, signed(ACC_BITS), f"four{lane}")
+                ]
+            crossed = [pipe.reg(self.LATENCY - 1, word.as_unsigned(), f"crossed{lane}") for word in words]
+            total = sum(carry_save(m, crossed, 2))[:ACC_BITS].as_signed()
+            m.d.comb += self.o_word[lane].eq(pipe.reg(self.LATENCY, total, f"sum{lane}"))
         occupied = pipe.valid[-1]
         m.d.comb += [
             self.o_valid.eq(occupied & pipe.carry(0, self.LATENCY, self.i_valid, "answer")),

@@ -159,8 +159,45 @@ def adder_tree(pipe: Pipeline, stage: int, terms, shape: Shape, name: str = "tre
     which is exact when the whole sum fits.
     """
     for level in range(stage + 1, stage + 1 + tree_stages(len(terms))):
-        terms = [pipe.reg(level, _sum(terms[i : i + 4], shape), name) for i in range(0, len(terms), 4)]
+        terms = adder_stage(pipe, level, terms, shape, name)
     return terms[0]
+
+
+def adder_stage(pipe: Pipeline, stage: int, terms, shape: Shape, name: str = "tree") -> list[Signal]:
+    """Sums of up to four of `terms` each, as registers of `stage`."""
+    return [pipe.reg(stage, _sum(terms[i : i + 4], shape), name) for i in range(0, len(terms), 4)]
+
+
+def carry_save(m: Module, terms, left: int) -> list[Value]:
+    """At most `left` >= 2 words with the sum of `terms`, words of one width, modulo 2 to that width.
+
+    No carry runs: a level of logic of six inputs turns six words into three, and what remains into two or
+    three. Eight terms become two in three levels.
+    """
+    while len(terms) > left:
+        terms = [word for i in range(0, len(terms), 6) for word in _compress(m, terms[i : i + 6])]
+    return terms
+
+
+def _compress(m: Module, terms) -> list[Value]:
+    """Up to six words as up to three: in every position the number of ones among them, in binary."""
+    if len(terms) < 3:
+        return list(terms)
+    width = len(terms[0])
+
+    def full_adder(a, b, c):
+        ones, twos = Signal(width, name="ones"), Signal(width, name="twos")
+        m.d.comb += [ones.eq(a ^ b ^ c), twos.eq((a & b) | (c & (a | b)))]
+        return ones, twos
+
+    ones, twos = full_adder(*terms[:3])
+    found = [ones, twos << 1]
+    if len(terms) > 3:
+        more_ones, more_twos = full_adder(*[*terms[3:], C(0, width), C(0, width)][:3])
+        ones, carry = ones ^ more_ones, ones & more_ones
+        twos, fours = full_adder(twos, more_twos, carry)
+        found = [ones, twos << 1, fours << 2]
+    return [word[:width] for word in found]
 
 
 def _sum(terms, shape: Shape) -> Value:

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import Engine
 from ..types import OpEntry, drain_layout
-from .fusion import MixFusion, Reciprocal
+from .fusion import ALIGN_BITS, RECIPROCAL_BITS, MixFusion, Reciprocal
 from .stages import Pipeline
 from .state import word16
 from .words import WordOp
@@ -56,7 +56,7 @@ class FusionPath(wiring.Component):
         m.submodules.reciprocal = reciprocal = self._reciprocal
         m.submodules.fusion = fusion = self._fusion
         m.submodules.quotients = quotients = Memory(
-            shape=data.StructLayout({"n": 5, "recip": 18}),
+            shape=data.StructLayout({"align": ALIGN_BITS, "recip": RECIPROCAL_BITS}),
             depth=max(2, 1 << (self._engine.heads - 1).bit_length()),
             init=[],
         )
@@ -72,13 +72,13 @@ class FusionPath(wiring.Component):
         m.d.comb += [
             write.en.eq(reciprocal.o_valid),
             write.addr.eq(pipe.carry(0, 2 + reciprocal.LATENCY, self.weight_tag.index, "head")),
-            write.data.n.eq(reciprocal.n),
+            write.data.align.eq(reciprocal.align),
             write.data.recip.eq(reciprocal.recip),
             read.addr.eq(self.mix_tag.sub),
             fusion.i_valid.eq(self.mix_valid),
             fusion.num.eq(self.numerator),
             fusion.h.eq(self.state),
-            fusion.n.eq(read.data.n),
+            fusion.align.eq(read.data.align),
             fusion.recip.eq(read.data.recip),
             fusion.gain_o.eq(self.entry.multiplier_a),
             fusion.gain_h.eq(self.entry.multiplier_b),

@@ -1,20 +1,23 @@
 """Fusion of attention and decay: the division of the attention sums, and the gated mix of both paths.
 
-den ─► Reciprocal ─► n, recip ─┐
-num ───────────────────────────┴─► o = num / den ─► o * G_o + h * G_h ─► shift, round, saturate ─► m
+den ─► Reciprocal ─► align, recip ─┐
+num ───────────────────────────────┴─► o = num / den ─► o * G_o + h * G_h ─► shift, round, saturate ─► m
 """
 
 from amaranth.hdl import C, Cat, Module, Mux, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from symlight.model.ops import DEN_BITS, RECIPROCAL_FRAC
+from symlight.model.ops import DEN_BITS, OUTPUT_FRAC, RECIPROCAL_FRAC
 
 from ..types import ACC_BITS
-from .requantise import WIDE_PRODUCT, wide_product
+from .requantise import SPLIT, WIDE_PRODUCT, partial_products
 from .stages import ROUNDING_SHIFT, Pipeline, highest, rounding_shift
 
 RECIPROCAL_BITS = RECIPROCAL_FRAC + 2  # recip is at most 2^17
+ALIGN_BITS = 5
+QUOTIENT_SHIFT = DEN_BITS + RECIPROCAL_FRAC - OUTPUT_FRAC
+QUOTIENT_BITS = ACC_BITS + RECIPROCAL_BITS - 1  # of a numerator of less than 31 bits times a reciprocal
 
 
 class Reciprocal(wiring.Component):
@@ -28,8 +31,8 @@ class Reciprocal(wiring.Component):
     Members
     -------
     i_valid, den : In
-    o_valid, n, recip : Out
-        Bit length (0..24) and reciprocal.
+    o_valid, align, recip : Out
+        24 - n, the left shift that puts the leading bit on top (any where den is 0), and reciprocal.
     """
 
     LATENCY = 3 + RECIPROCAL_FRAC // 2
@@ -40,7 +43,7 @@ class Reciprocal(wiring.Component):
                 "i_valid": In(1),
                 "den": In(DEN_BITS),
                 "o_valid": Out(1),
-                "n": Out(range(DEN_BITS + 1)),
+                "align": Out(ALIGN_BITS),
                 "recip": Out(RECIPROCAL_BITS),
             }
         )
@@ -49,9 +52,10 @@ class Reciprocal(wiring.Component):
         m = Module()
         pipe = Pipeline(m, self.i_valid, self.LATENCY)
         den = pipe.reg(1, self.den, "den")
-        n = Mux(self.den.any(), highest(self.den) + 1, 0)
-        align = pipe.reg(1, (DEN_BITS - n)[:5], "align")
-        n = pipe.reg(1, n, "n")
+        # With the leading bit's index counted from the low end of 2^ALIGN_BITS bits, the shift is its
+        # complement.
+        padding = C(0, (1 << ALIGN_BITS) - DEN_BITS)
+        align = pipe.reg(1, ~highest(Cat(padding, self.den)), "align")
         aligned = (den << align)[:DEN_BITS]
         divisor = pipe.reg(2, aligned, "divisor")
         remainder = pipe.reg(2, (-aligned)[:DEN_BITS], "remainder")  # 2^24 - D, behind the leading bit
@@ -72,7 +76,7 @@ class Reciprocal(wiring.Component):
         some = divisor[-1]
         recip = Cat(quotient & (some & ~power).replicate(RECIPROCAL_FRAC), some & ~power, some & power)
         m.d.comb += [
-            self.n.eq(pipe.carry(1, self.LATENCY, n, "n")),
+            self.align.eq(pipe.carry(1, self.LATENCY, align, "align")),
             self.recip.eq(pipe.reg(self.LATENCY, recip, "recip")),
             self.o_valid.eq(pipe.valid[-1]),
         ]
@@ -106,8 +110,8 @@ class MixFusion(wiring.Component):
     -------
     i_valid, num, h : In
         Attention numerators (32 bits, at most 127 * den) and decay state of a word.
-    n, recip : In
-        Reciprocal of the word's denominator, with the word.
+    align, recip : In
+        Of `Reciprocal` for the word's denominator, with the word.
     gain_o, gain_h, shift : In
         Scalars that do not change while words are in the pipeline: 15, 15 and 6 bits (shift 1..47).
     o_valid, m : Out
@@ -123,7 +127,7 @@ class MixFusion(wiring.Component):
                 "i_valid": In(1),
                 "num": In(data.ArrayLayout(signed(ACC_BITS), lanes)),
                 "h": In(data.ArrayLayout(signed(16), lanes)),
-                "n": In(range(DEN_BITS + 1)),
+                "align": In(ALIGN_BITS),
                 "recip": In(RECIPROCAL_BITS),
                 "gain_o": In(15),
                 "gain_h": In(15),
@@ -143,12 +147,9 @@ class MixFusion(wiring.Component):
         gain_o = pipe.reg(gains, self.gain_o, "gain_o")
         gain_h = pipe.reg(gains, self.gain_h, "gain_h")
         amount = pipe.reg(summed, (self.shift - 1)[:6], "amount")
-        align = (DEN_BITS - self.n)[:5]
         for lane in range(self._lanes):
-            aligned = (self.num[lane] << align)[:ACC_BITS].as_signed()
-            quotient = wide_product(pipe, 0, aligned, self.recip, f"quotient{lane}")
-            # rnd(.., 34) of a product from which 1 is subtracted where it is negative
-            o = pipe.reg(gains, ((quotient >> 33) + 1)[1:17].as_signed(), f"o{lane}")
+            aligned = (self.num[lane] << self.align)[:ACC_BITS].as_signed()
+            o = self._quotient(pipe, aligned, f"quotient{lane}")
             h = pipe.carry(0, gains, self.h[lane], f"h{lane}")
             part_o = pipe.reg(gains + 1, o * gain_o, f"part_o{lane}")
             part_h = pipe.reg(gains + 1, h * gain_h, f"part_h{lane}")
@@ -158,3 +159,17 @@ class MixFusion(wiring.Component):
             m.d.comb += self.m[lane].eq(mixed)
         m.d.comb += self.o_valid.eq(pipe.valid[-1])
         return m
+
+    def _quotient(self, pipe: Pipeline, aligned, name: str):
+        """rnd(x, QUOTIENT_SHIFT) with x = aligned * recip, at stage 4.
+
+        It is ((x - (x < 0)) >> 33) + 1 >> 1 with a shift of 34; the 1 is taken from what lies above bit 33 only
+        where all below is 0.
+        """
+        low, high, negative = partial_products(pipe, 0, aligned, self.recip, name)
+        upper = pipe.reg(3, (low[SPLIT:] + high)[: QUOTIENT_BITS - SPLIT].as_signed(), f"{name}_upper")
+        some = pipe.reg(3, low[:SPLIT].any(), f"{name}_some")
+        negative = pipe.reg(3, negative, f"{name}_negative")
+        cut = QUOTIENT_SHIFT - 1 - SPLIT
+        up = ~negative | some | upper[:cut].any()
+        return pipe.reg(4, (upper[cut:].as_signed() + up)[1:17].as_signed(), f"{name}_o")

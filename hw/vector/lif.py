@@ -27,7 +27,7 @@ class Lif(wiring.Component):
         New membrane and spikes.
     """
 
-    LATENCY = 4
+    LATENCY = 5
 
     def __init__(self, lanes: int):
         self._lanes = lanes
@@ -49,18 +49,23 @@ class Lif(wiring.Component):
         m = Module()
         pipe = Pipeline(m, self.i_valid, self.LATENCY)
         leak = pipe.reg(1, self.leak, "leak")
+        # What the ends of the range mean does not change.
+        lowest = pipe.reg(4, -self.clamp, "lowest")
+        high_spikes = pipe.reg(4, self.clamp >= self.threshold, "high_spikes")
+        low_spikes = pipe.reg(4, -self.clamp >= self.threshold, "low_spikes")
         for lane in range(self._lanes):
             v = pipe.reg(1, self.v[lane], f"v{lane}")
             x = pipe.carry(0, 2, self.x[lane], f"x{lane}")
             product = pipe.reg(2, v * leak, f"product{lane}")
             half = pipe.reg(2, half_down(v, 15), f"half{lane}")
             moved = pipe.reg(3, (product + Cat(half, x).as_signed())[15:].as_signed(), f"moved{lane}")
-            high = moved > self.clamp
-            low = moved + self.clamp < 0
-            bound = Mux(high, self.clamp, -self.clamp)
-            spike = Mux(high | low, bound >= self.threshold, moved >= self.threshold)
-            clamped = Mux(high | low, bound, moved)
-            v_next = pipe.reg(4, Mux(spike, 0, clamped)[:16], f"v_next{lane}")
-            m.d.comb += [self.o[lane].eq(v_next), self.s[lane].eq(pipe.reg(4, spike, f"s{lane}"))]
+            high = pipe.reg(4, moved > self.clamp, f"high{lane}")
+            low = pipe.reg(4, moved + self.clamp < 0, f"low{lane}")
+            over = pipe.reg(4, moved >= self.threshold, f"over{lane}")
+            moved = pipe.reg(4, moved, f"moved{lane}")
+            spike = Mux(high, high_spikes, Mux(low, low_spikes, over))
+            clamped = Mux(high, self.clamp, Mux(low, lowest, moved))
+            v_next = pipe.reg(5, Mux(spike, 0, clamped)[:16], f"v_next{lane}")
+            m.d.comb += [self.o[lane].eq(v_next), self.s[lane].eq(pipe.reg(5, spike, f"s{lane}"))]
         m.d.comb += self.o_valid.eq(pipe.valid[-1])
         return m

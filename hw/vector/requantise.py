@@ -11,7 +11,7 @@ from ..types import ACC_BITS
 from .stages import ROUNDING_SHIFT, Pipeline, rounding_shift
 
 WIDE_PRODUCT = 3  # stages of a `wide_product`
-_SPLIT = 17  # low bits of a wide factor: unsigned, they fit the 18-bit side of a DSP
+SPLIT = 17  # low bits of a wide factor: unsigned, they fit the 18-bit side of a DSP
 
 
 def wide_product(pipe: Pipeline, stage: int, wide: Value, factor: Value, name: str = "product") -> Value:
@@ -20,13 +20,19 @@ def wide_product(pipe: Pipeline, stage: int, wide: Value, factor: Value, name: s
     `wide` is signed with 18 to 34 bits, `factor` unsigned with up to 26 bits. Two multipliers of a DSP's
     size, with operand and product registers.
     """
+    low, high, negative = partial_products(pipe, stage, wide, factor, name)
+    x = Cat(low[:SPLIT], low[SPLIT:] + high).as_signed() - negative
+    return pipe.reg(stage + 3, x[: len(wide) + len(factor)].as_signed(), name)
+
+
+def partial_products(pipe: Pipeline, stage: int, wide: Value, factor: Value, name: str):
+    """wide[:SPLIT] * factor, wide[SPLIT:] * factor, and wide < 0; see `wide_product`; at stage + 2."""
     wide = pipe.reg(stage + 1, wide, f"{name}_wide")
     factor = pipe.reg(stage + 1, factor, f"{name}_factor")
-    low = pipe.reg(stage + 2, wide[:_SPLIT] * factor, f"{name}_low")
-    high = pipe.reg(stage + 2, wide[_SPLIT:].as_signed() * factor, f"{name}_high")
+    low = pipe.reg(stage + 2, wide[:SPLIT] * factor, f"{name}_low")
+    high = pipe.reg(stage + 2, wide[SPLIT:].as_signed() * factor, f"{name}_high")
     negative = pipe.reg(stage + 2, wide[-1], f"{name}_negative")
-    x = Cat(low[:_SPLIT], low[_SPLIT:] + high).as_signed() - negative
-    return pipe.reg(stage + 3, x[: len(wide) + len(factor)].as_signed(), name)
+    return low, high, negative
 
 
 class Requantise(wiring.Component):

@@ -28,28 +28,32 @@ def word16(engine: Engine):
 class DecayPath(wiring.Component):
     """Decay state of all layers: h = h + rnd((z - h) * beta, 16) for each requantised word.
 
-    One word a cycle, no back-pressure. A read request (`read_valid`, for gate fusion or a dump) takes one
-    cycle.
+    One word a cycle, no back-pressure. A read request (`read_valid`, for gate fusion or a dump) takes
+    `READ_LATENCY` cycles.
 
     Attributes
     ----------
     LATENCY : int
         Cycles from `y_valid` to `done`.
+    READ_LATENCY : int
+        Cycles from an address to its word: the memory and its output register.
 
     Members
     -------
     ahead_valid, ahead : In
-        Tag of `y` one cycle before it.
+        Tag of `y`, `READ_LATENCY` cycles before it.
     y_valid, y, y_tag, parameter : In
         Requantised word with its `ScaleParameter`s.
     read_valid, read_address : In
     read_word : Out
-        Word at `read_address` one cycle later.
+        Word at `read_address` `READ_LATENCY` cycles later.
     write_valid, write_address, write_word : In
         Direct write: restore, or the sweep of a reset.
     done : Out
         Pulse: the step's last word is in the memory.
     """
+
+    READ_LATENCY = 2
 
     def __init__(self, engine: Engine):
         self._engine = engine
@@ -74,9 +78,12 @@ class DecayPath(wiring.Component):
         m.d.comb += [
             read.en.eq(self.ahead_valid | self.read_valid),
             read.addr.eq(Mux(self.ahead_valid, self.ahead.state, self.read_address)),
-            self.read_word.eq(read.data),
-            update.i_valid.eq(self.y_valid), update.y.eq(self.y), update.h.eq(read.data),
+            update.i_valid.eq(self.y_valid), update.y.eq(self.y), update.h.eq(self.read_word),
         ]
+        reading = Signal()
+        m.d.sync += reading.eq(read.en)
+        with m.If(reading):
+            m.d.sync += self.read_word.eq(read.data)
         m.d.comb += [update.beta[i].eq(self.parameter[i].extra[:16]) for i in range(self._engine.lanes)]
         pipe = Pipeline(m, self.y_valid, update.LATENCY)
         tag = WordOp(pipe.carry(0, update.LATENCY, self.y_tag, "tag"))

@@ -73,7 +73,7 @@ class VectorUnit(wiring.Component):
     probe_valid, probe, probe_tag : Out
         A drained word for the sequencer.
     dump_valid, dump_word : Out
-        MEMBRANE and STATE words, two cycles behind the op.
+        MEMBRANE and STATE words, three cycles behind the op.
     active_valid, active : Out
         Nonzero elements of each broadcast VECTOR word.
     """
@@ -198,18 +198,21 @@ class VectorUnit(wiring.Component):
 
     def _decay(self, m, y_valid, y, y_tag, y_parameter):
         """Decay state and gate fusion, which reads it."""
-        d, ahead = self._drain, self._y_stage - 1
         m.submodules.decay = decay = DecayPath(self._engine)
+        d, ahead = self._drain - decay.READ_LATENCY, self._y_stage - decay.READ_LATENCY
         m.submodules.fusion = fusion = self._fusion
         dump = self._at(0, Route.STATE)
         m.d.comb += [
             decay.ahead_valid.eq(self._at(ahead, Route.DECAY)), decay.ahead.eq(self._tags[ahead]),
             decay.y_valid.eq(self._at(self._y_stage, Route.DECAY)), decay.y.eq(y), decay.y_tag.eq(y_tag),
             decay.parameter.eq(y_parameter),
-            decay.read_valid.eq(dump | self._at(d - 1, Route.MIX)),
-            decay.read_address.eq(Mux(dump, self.op.state, self._tags[d - 1].state)),
+            decay.read_valid.eq(dump | self._at(d, Route.MIX)),
+            decay.read_address.eq(Mux(dump, self.op.state, self._tags[d].state)),
             decay.write_valid.eq(self.state_write.valid), decay.write_address.eq(self.state_write.address),
             decay.write_word.eq(self.state_write.word),
+        ]
+        d = self._drain
+        m.d.comb += [
             fusion.entry.eq(self.entry),
             fusion.weight_valid.eq(self._at(d, Route.WEIGHT)), fusion.weight_tag.eq(self._tags[d]),
             fusion.weight_word.eq(self.bus),
@@ -240,7 +243,7 @@ class VectorUnit(wiring.Component):
             encoder.header.eq(self.header), encoder.start.eq(self.embed_start),
             encoder.words.eq(self.entry.words),
             encoder.beat_valid.eq(self.side_valid & self.embed_active), encoder.beat.eq(self.side),
-            encoder.read_valid.eq(self._at(0, Route.MEMBRANE)), encoder.read_address.eq(self.op.index),
+            encoder.read_valid.eq(self._at(1, Route.MEMBRANE)), encoder.read_address.eq(self._tags[1].index),
             encoder.write_valid.eq(self.membrane_write.valid),
             encoder.write_address.eq(self.membrane_write.address),
             encoder.write_word.eq(self.membrane_write.word),
@@ -248,12 +251,12 @@ class VectorUnit(wiring.Component):
         ]
         self._sources.append((residual.cast_valid, Cast.VECTOR, 0, residual.cast_index, residual.cast_word))
         self._dones.append(residual.done)
-        dump = self._at(1, Route.MEMBRANE, Route.STATE)
+        dump = self._at(DecayPath.READ_LATENCY, Route.MEMBRANE, Route.STATE)
         m.d.sync += self.dump_valid.eq(dump)
         with m.If(dump):
             m.d.sync += self.dump_word.eq(
                 Mux(
-                    self._tags[1].route == Route.STATE, self._state_word.as_value(),
+                    self._tags[DecayPath.READ_LATENCY].route == Route.STATE, self._state_word.as_value(),
                     encoder.read_word.as_value()
                 )
             )

@@ -19,9 +19,9 @@ def denominators(rng, count):
 
 
 def reciprocal(den):
-    """(n, recip) as in `ops.divide`."""
+    """(24 - n, recip) with n and recip of `ops.divide`; the shift of 0 is free."""
     n = ops.bit_length(den)
-    return n, np.where(den == 0, 0, (np.int64(1) << (n + ops.RECIPROCAL_FRAC)) // np.maximum(den, 1))
+    return np.where(den == 0, 31, ops.DEN_BITS - n), np.where(den == 0, 0, (np.int64(1) << (n + ops.RECIPROCAL_FRAC)) // np.maximum(den, 1))
 
 
 @cocotb.test(**LIMIT)
@@ -30,9 +30,9 @@ async def reciprocals(dut, idle):
     bench = Bench(dut)
     pipe = Pipe(bench, "reciprocal", Reciprocal(), idle)
     den = denominators(np.random.default_rng(bench.seed), 2000 if idle == "never" else 200)
-    n, recip = reciprocal(den)
+    align, recip = reciprocal(den)
     assert recip.max() == 1 << 17
-    pipe.send_all({"den": den}, {"n": n, "recip": recip})
+    pipe.send_all({"den": den}, {"align": align, "recip": recip})
     await run(bench, pipe)
 
 
@@ -69,6 +69,6 @@ async def mix(dut, idle, gains, shift):
     h = np.where(rng.random(num.shape) < 0.5, h >> 7, h)
     o = ops.divide(num, den[:, None])
     assert np.abs(o).max() == 127 * 64
-    n, recip = reciprocal(den)
-    pipe.send_all({"num": num, "h": h, "n": n, "recip": recip}, {"m": ops.mix(o, h, gain_o, gain_h, sh)})
+    align, recip = reciprocal(den)
+    pipe.send_all({"num": num, "h": h, "align": align, "recip": recip}, {"m": ops.mix(o, h, gain_o, gain_h, sh)})
     await run(bench, pipe)

@@ -34,12 +34,12 @@ class Setup:
             self.time.put(self.bench.cycle + i, write_valid=1, write_address=i, write_word=integers(word))
         await self.time.play()
 
-    async def check_memory(self):
-        """Reads of every word in random order, a cycle each."""
+    async def check_memory(self, latency=1):
+        """Reads of every word in random order, one after the other."""
         for i in self.rng.permutation(len(self.memory)):
             self.ports.set(read_valid=1, read_address=int(i))
             self.time.put(self.bench.cycle, read_valid=1, read_address=int(i))
-            await self.bench.step()
+            await self.bench.step(latency)
             got = self.ports.get("read_word")
             assert got == integers(self.memory[i]), f"memory word {i} is {got}, expected {self.memory[i]}"
         await self.bench.step()
@@ -54,27 +54,27 @@ async def decay(dut, idle):
                   ENGINE.state_words)
     await setup.bench.reset()
     await setup.sweep()
-    await setup.check_memory()
+    await setup.check_memory(DECAY.READ_LATENCY)
     for step in range(12):
         count = [1, 4, ENGINE.state_words][step % 3]
         base = int(setup.rng.integers(0, ENGINE.state_words - count + 1))
         y = numbers(setup.rng, 18, (count, LANES))
         beta = numbers(setup.rng, 16, y.shape, signed=False)
-        cycles = times(setup.bench, setup.idle, count)
+        cycles = [cycle + 1 for cycle in times(setup.bench, setup.idle, count)]
         for i, cycle in enumerate(cycles):
             tag = {"route": Route.DECAY, "index": i, "state": base + i, "last": int(i == count - 1)}
             # Multiplier and shift have been used before; the high bits of `extra` mean nothing.
             scale = [{"extra": int(b) | int(setup.rng.integers(0, 1 << 11)) << 16,
                       "multiplier": int(setup.rng.integers(0, 1 << 15))} for b in beta[i]]
-            setup.time.put(cycle - 1, ahead_valid=1, ahead=tag)
+            setup.time.put(cycle - DECAY.READ_LATENCY, ahead_valid=1, ahead=tag)
             setup.time.put(cycle, y_valid=1, y=integers(y[i]), y_tag=tag, parameter=scale)
             # One head an element, so that each has its own coefficient.
             setup.memory[base + i] = ops.decay_step(setup.memory[base + i], ops.sat(y[i], 16), beta[i])
         setup.time.expect(cycles[-1] + DECAY.LATENCY, "done")
         await setup.time.play(margin=1)     # the state can be read when `done` has been seen
-        await setup.check_memory()
+        await setup.check_memory(DECAY.READ_LATENCY)
     await setup.bench.reset()
-    await setup.check_memory()              # outlives a reset
+    await setup.check_memory(DECAY.READ_LATENCY)              # outlives a reset
     await setup.bench.finish()
 
 

@@ -9,13 +9,14 @@ from vector_bench import numbers
 
 from symlight.hw.types import Task
 from symlight.hw.vector.layernorm import LayerNormStatistics
+from symlight.hw.vector.lif import Lif
 from symlight.hw.vector.residual import ResidualPath
 from symlight.hw.vector.words import Route
 from symlight.model import ops
 
 PATH = ResidualPath(ENGINE)
 STATISTICS, SOON = LayerNormStatistics(LANES, ENGINE.width_words).LATENCY, LayerNormStatistics.SOON
-SPIKES_LATENCY = 4      # of the encoder, behind its embedding word
+SPIKES_LATENCY = Lif.LATENCY  # of the encoder, behind its embedding word
 
 
 class Stream:

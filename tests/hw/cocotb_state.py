@@ -12,7 +12,7 @@ from symlight.hw.vector.words import Route
 
 BEAT_BITS = 8 * ENGINE.beat_bytes
 WORD_BITS = 2 * BEAT_BITS
-LATENCY = 2         # of a dumped word
+LATENCY = 3         # of a dumped word
 BASE = Io.STATE // ENGINE.beat_bytes
 
 

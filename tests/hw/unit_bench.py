@@ -282,5 +282,5 @@ class Unit:
             cycles = times(self.bench, self.idle, len(memory))
             for i, cycle in enumerate(cycles):
                 self.time.put(cycle, op_valid=1, op={"route": route, "index": i, "state": i})
-                self.time.expect(cycle + 2, "dump_valid", dump_word=integers(memory[i]))
+                self.time.expect(cycle + 3, "dump_valid", dump_word=integers(memory[i]))
             await self.time.play()

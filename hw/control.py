@@ -62,29 +62,30 @@ class _RegisterPort(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         bus = self.bus
-        has_address, has_data, has_read = Signal(), Signal(), Signal()
+        # the holding registers are free
+        free_address, free_data, free_read = Signal(init=1), Signal(init=1), Signal(init=1)
         m.d.comb += [
-            bus.awready.eq(~has_address),
-            bus.wready.eq(~has_data),
-            bus.arready.eq(~has_read),
+            bus.awready.eq(free_address),
+            bus.wready.eq(free_data),
+            bus.arready.eq(free_read),
             bus.bresp.eq(RESP_OKAY),
             bus.rresp.eq(RESP_OKAY),
             bus.rdata.eq(self.read_data),
-            self.write.eq(has_address & has_data & (~bus.bvalid | bus.bready)),
-            self.read.eq(has_read & (~bus.rvalid | bus.rready)),
+            self.write.eq(~free_address & ~free_data & (~bus.bvalid | bus.bready)),
+            self.read.eq(~free_read & (~bus.rvalid | bus.rready)),
         ]
-        with m.If(bus.awvalid & bus.awready):
-            m.d.sync += [has_address.eq(1), self.write_word.eq(bus.awaddr[2:])]
-        with m.If(bus.wvalid & bus.wready):
-            m.d.sync += [has_data.eq(1), self.write_data.eq(bus.wdata), self.write_strobe.eq(bus.wstrb)]
+        with m.If(bus.awvalid & free_address):
+            m.d.sync += [free_address.eq(0), self.write_word.eq(bus.awaddr[2:])]
+        with m.If(bus.wvalid & free_data):
+            m.d.sync += [free_data.eq(0), self.write_data.eq(bus.wdata), self.write_strobe.eq(bus.wstrb)]
         with m.If(self.write):
-            m.d.sync += [has_address.eq(0), has_data.eq(0), bus.bvalid.eq(1)]
+            m.d.sync += [free_address.eq(1), free_data.eq(1), bus.bvalid.eq(1)]
         with m.Elif(bus.bready):
             m.d.sync += bus.bvalid.eq(0)
-        with m.If(bus.arvalid & bus.arready):
-            m.d.sync += [has_read.eq(1), self.read_word.eq(bus.araddr[2:])]
+        with m.If(bus.arvalid & free_read):
+            m.d.sync += [free_read.eq(0), self.read_word.eq(bus.araddr[2:])]
         with m.If(self.read):
-            m.d.sync += [has_read.eq(0), bus.rvalid.eq(1)]
+            m.d.sync += [free_read.eq(1), bus.rvalid.eq(1)]
         with m.Elif(bus.rready):
             m.d.sync += bus.rvalid.eq(0)
         return m
@@ -100,7 +101,7 @@ class Control(wiring.Component):
     response is OKAY. ap_start is ignored while a run is on, and `done` while none is.
 
     Throughput: one write and one read each two cycles. Back-pressure: one more address and data word are held
-    while a response waits. All outputs come from registers (the readys through an inverter).
+    while a response waits. All outputs come from registers.
 
     Parameters
     ----------

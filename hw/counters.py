@@ -15,7 +15,8 @@ QUEUE = 16          # adds that wait for the memory
 class Counters(wiring.Component):
     """`interface.COUNTERS` counters of 64 bits; amounts are added one by one.
 
-    Throughput: one add each `INTERVAL` cycles (read, add and write back), exact for any order of indices.
+    Throughput: one add each `INTERVAL` cycles (read, the memory's output register, add and write back),
+    exact for any order of indices.
     Back-pressure: a queue of 16 in front takes bursts; `add.ready` is low while it is full, and in the cycle
     of `clear`.
 
@@ -44,7 +45,7 @@ class Counters(wiring.Component):
         Its value.
     """
 
-    INTERVAL = 2
+    INTERVAL = 3
     CLEAR_CYCLES = COUNTERS
     READ_LATENCY = 2
 
@@ -61,7 +62,8 @@ class Counters(wiring.Component):
         m.submodules.memory = memory = Memory(shape=64, depth=COUNTERS, init=[])
         read = memory.read_port(transparent_for=())
         write = memory.write_port()
-        adding = Signal()           # the counter of the oldest add is at the read port's output
+        # The counter of the oldest add is at the read port's output; it is in the register behind that.
+        reading, adding = Signal(), Signal()
         sweep = Signal(range(COUNTERS))
         head = queue.o.p
         m.d.comb += [
@@ -71,18 +73,18 @@ class Counters(wiring.Component):
             self.idle.eq(~queue.o.valid & ~self.busy),      # an add leaves the queue when it is written
             read.addr.eq(self.index),
             write.addr.eq(head.index),
-            write.data.eq(read.data + head.amount),
+            write.data.eq(self.value + head.amount),
             queue.o.ready.eq(adding),
             write.en.eq(adding | self.busy),
         ]
         with m.If(queue.o.valid):
             m.d.comb += read.addr.eq(head.index)
-        with m.Else():
-            m.d.sync += self.value.eq(read.data)
+        m.d.sync += self.value.eq(read.data)
         with m.If(self.busy):
             m.d.comb += [write.addr.eq(sweep), write.data.eq(0)]
             m.d.sync += [sweep.eq(sweep + 1), self.busy.eq(sweep != COUNTERS - 1)]
-        m.d.sync += adding.eq(queue.o.valid & ~adding & ~self.busy & ~self.clear)
+        free = ~self.busy & ~self.clear
+        m.d.sync += [reading.eq(queue.o.valid & ~reading & ~adding & free), adding.eq(reading & free)]
         with m.If(self.clear):
             m.d.sync += [self.busy.eq(1), sweep.eq(0)]
         return m

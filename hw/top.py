@@ -1,14 +1,14 @@
 """The whole kernel: control registers, sequencer, vector unit, and a channel for every HBM pseudo-channel."""
 
 from amaranth.hdl import Assert, Cat, Instance, Module, Mux, ResetInserter, Signal
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from .axi import AxiMaster
 from .channel.channel import Channel, channel_signature
 from .config import Engine
 from .control import AxiLite, Control
-from .counters import Counters
+from .counters import ADD, Counters
 from .instance import ModuleInstance
 from .mailbox import Mailbox, TokenWriter
 from .sequencer.argmax import Argmax
@@ -26,6 +26,11 @@ from .vector.words import Route, WordOp
 
 CHANNEL_MODULE = "symlight_channel"
 IDENTITY_MODULE = "symlight_identity"
+# What a channel says beside its drain; of an address the low half.
+_STATUS = data.StructLayout({
+    "command_room": 1, "kv_room": 1, "quiet": 1, "write_quiet": 1, "write_room": 1,
+    "fault": 1, "fault_write": 1, "fault_address": 32,
+})
 BUS_REGISTERS = 1       # registers between the sequencer and the channels' inputs
 
 
@@ -121,10 +126,14 @@ class Kernel(wiring.Component):
             self._ops.consume.eq(runner.op_consume), self._attentions.consume.eq(runner.attention_consume),
             tokens.header.eq(load.header), tokens.finished.eq(runner.finished),
             tokens.best.eq(self._argmax.best),
-            self._counters.add.valid.eq(runner.add_valid | session.add_valid),
-            self._counters.add.p.index.eq(Mux(session.add_valid, session.add_index, runner.add_index)),
-            self._counters.add.p.amount.eq(Mux(session.add_valid, session.add_amount, runner.add_amount)),
         ]
+        add_valid, add = Signal(), Signal(ADD)
+        m.d.sync += [
+            add_valid.eq(runner.add_valid | session.add_valid),
+            add.index.eq(Mux(session.add_valid, session.add_index, runner.add_index)),
+            add.amount.eq(Mux(session.add_valid, session.add_amount, runner.add_amount)),
+        ]
+        m.d.comb += [self._counters.add.valid.eq(add_valid), self._counters.add.p.eq(add)]
         # Neither waits: they take turns by construction, and the queue in front of the counters takes their
         # bursts.
         m.d.sync += Assert(
@@ -230,8 +239,8 @@ class Kernel(wiring.Component):
         """The channels with a register on every way."""
         engine, args = self._engine, self._registers.args
         channels = []
-        resetting = Signal()
-        m.d.sync += resetting.eq(soft)
+        resetting, self._abort = Signal(), Signal()
+        m.d.sync += [resetting.eq(soft), self._abort.eq(self._session.abort)]
         for k in range(engine.channels):
             if self._inline:
                 channel = Channel(engine)
@@ -264,7 +273,7 @@ class Kernel(wiring.Component):
                 channel.kv_valid.eq(dispatch.kv_valid), channel.kv.eq(dispatch.kv),
                 channel.cast_valid.eq(self._cast_valid), channel.cast.eq(self._cast),
                 channel.request_valid.eq(request_valid), channel.request.eq(request),
-                channel.clear.eq(session.counters_clear), channel.abort.eq(session.abort),
+                channel.clear.eq(session.counters_clear), channel.abort.eq(self._abort),
             ]
 
     def _from_channels(self, m, channels):
@@ -276,17 +285,24 @@ class Kernel(wiring.Component):
         ]
         for k, channel in enumerate(channels):
             m.d.comb += [reduce.i_word[k].eq(channel.drain), reduce.i_side[k].eq(channel.side_valid)]
+        # A channel may lie on another die: its status passes a register before anything looks at it.
+        states = [Signal(_STATUS, name=f"status{k:02d}") for k in range(len(channels))]
+        for status, channel in zip(states, channels):
+            m.d.sync += [
+                getattr(status, name).eq(getattr(channel, name)[:width])
+                for name, width in _STATUS.members.items()
+            ]
         m.d.sync += [
-            dispatch.command_room.eq(Cat(c.command_room for c in channels).all()),
-            dispatch.kv_room.eq(Cat(c.kv_room for c in channels).all()),
-            session.channels_quiet.eq(Cat(c.quiet for c in channels).all()),
-            self._mailbox.writes_quiet.eq(Cat(c.write_quiet for c in channels).all()),
-            self._write_room.eq(channels[0].write_room),
-            session.fault.eq(Cat(c.fault for c in channels).any()),
+            dispatch.command_room.eq(Cat(s.command_room for s in states).all()),
+            dispatch.kv_room.eq(Cat(s.kv_room for s in states).all()),
+            session.channels_quiet.eq(Cat(s.quiet for s in states).all()),
+            self._mailbox.writes_quiet.eq(Cat(s.write_quiet for s in states).all()),
+            self._write_room.eq(states[0].write_room),
+            session.fault.eq(Cat(s.fault for s in states).any()),
         ]
-        for k, channel in reversed(list(enumerate(channels))):
-            with m.If(channel.fault):
+        for k, status in reversed(list(enumerate(states))):
+            with m.If(status.fault):
                 m.d.sync += [
-                    session.fault_channel.eq(k), session.fault_write.eq(channel.fault_write),
-                    session.fault_address.eq(channel.fault_address[:32]),
+                    session.fault_channel.eq(k), session.fault_write.eq(status.fault_write),
+                    session.fault_address.eq(status.fault_address),
                 ]

@@ -49,8 +49,8 @@ class PhaseAccounts(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         stream, handover, elements = Signal(32), Signal(32), Signal(32)     # of the running task
-        step = Signal(range(ACCOUNT_CYCLES + 1))        # additions still to make
-        m.d.comb += self.busy.eq(step != 0)
+        step = Signal(ACCOUNT_CYCLES)   # one bit, which moves down: bit k - 1 is k cycles before the end
+        m.d.comb += self.busy.eq(step.any())
         with m.If(self.running):
             m.d.sync += [
                 stream.eq(Mux(self.ending, 0, stream) + self.waiting),
@@ -59,7 +59,7 @@ class PhaseAccounts(wiring.Component):
             ]
         with m.If(self.closing):
             m.d.sync += [stream.eq(0), handover.eq(0)]
-        with m.If(step == 1):
+        with m.If(step[0]):
             m.d.sync += elements.eq(Mux(self.active_valid, self.active, 0))
         with m.Elif(self.active_valid):
             m.d.sync += elements.eq(elements + self.active)
@@ -74,16 +74,16 @@ class PhaseAccounts(wiring.Component):
         with m.If(self.ending):
             m.d.sync += [
                 ended["stream"].eq(stream), ended["handover"].eq(handover), phase.eq(self.entry.phase),
-                statistic.eq(self.entry.statistic), counted.eq(self.entry.counted), step.eq(ACCOUNT_CYCLES),
+                statistic.eq(self.entry.statistic), counted.eq(self.entry.counted), step.eq(1 << ACCOUNT_CYCLES - 1),
             ]
-        with m.Elif(step != 0):
-            m.d.sync += step.eq(step - 1)
+        with m.Else():
+            m.d.sync += step.eq(step >> 1)
         additions = {
             3: (phase << 1, ended["stream"], 1), 2: (phase << 1 | 1, ended["handover"], 1),
             1: (Counter.ACTIVE + statistic, elements, counted),
         }
         for number, (index, amount, valid) in additions.items():
-            with m.If(step == number):
+            with m.If(step[number - 1]):
                 m.d.comb += [self.add_valid.eq(valid), self.add_index.eq(index), self.add_amount.eq(amount)]
 
     def _rest(self, m, stream, handover):

@@ -9,6 +9,7 @@ from ..config import Engine
 from ..types import ChannelCommand, Header, KvCommand, OpEntry, Task, Work
 
 SPACING = 6     # cycles between two commands: the round trip of the channels' `room` (registers on both ways)
+WAIT = (1 << SPACING) - 1
 # cycles from `go` to the first command: fetch, decode, command and its register
 FIRST_COMMAND = SPACING + 4
 
@@ -58,40 +59,40 @@ class Dispatcher(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        wait = Signal(range(SPACING + 1))
+        wait = Signal(SPACING)      # a run of ones as long as the wait
+        waits = wait[0]
         info = Signal(PassInfo)
         side_bits = self._engine.side_channels.bit_length() - 1
-        row = Signal(16)
+        row, row_beats, offset = Signal(16), Signal(8), Signal(24)
         embed_base = Signal.like(self.command.base)
         m.d.sync += [
             self.command_valid.eq(0), self.kv_valid.eq(0),
             # The embedding row's address; the table's latency leaves the multiplier its time.
-            row.eq(info.token >> side_bits),
-            embed_base.eq(self.header.embed_base + row * (self.header.width_words << 1)[:8]),
+            row.eq(info.token >> side_bits), row_beats.eq(self.header.width_words << 1),
+            offset.eq(row * row_beats), embed_base.eq(self.header.embed_base + offset),
+            wait.eq(wait >> 1),
         ]
-        with m.If(wait != 0):
-            m.d.sync += wait.eq(wait - 1)
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += [
-                    self.idle.eq(~self.go), self.side.ready.eq((wait == 0) & self.command_room & ~self.go)
+                    self.idle.eq(~self.go), self.side.ready.eq(~waits & self.command_room & ~self.go)
                 ]
                 m.d.sync += self.index.eq(0)
                 with m.If(self.side.valid & self.side.ready):
                     m.d.sync += [
-                        self.command_valid.eq(1), self.command.eq(self.side.payload), wait.eq(SPACING)
+                        self.command_valid.eq(1), self.command.eq(self.side.payload), wait.eq(WAIT)
                     ]
                 with m.If(self.go):
-                    m.d.sync += [info.eq(self.info), wait.eq(SPACING)]
+                    m.d.sync += [info.eq(self.info), wait.eq(WAIT)]
                     m.next = "FETCH"
             with m.State("FETCH"):      # the entry of `index` arrives while `wait` runs down
-                with m.If(wait == 0):
+                with m.If(~waits):
                     m.next = "DECODE"
             with m.State("DECODE"):
                 with m.If(self.entry.task == Task.END):
                     m.next = "IDLE"
                 with m.Elif((self.entry.head & ~info.head) | ~self.entry.has_command):
-                    m.d.sync += [self.index.eq(self.index + 1), wait.eq(SPACING)]
+                    m.d.sync += [self.index.eq(self.index + 1), wait.eq(WAIT)]
                     m.next = "FETCH"
                 with m.Elif(self.entry.has_kv & self.kv_room):
                     m.d.sync += self.kv_valid.eq(1)
@@ -100,7 +101,7 @@ class Dispatcher(wiring.Component):
                     m.next = "COMMAND"
             with m.State("COMMAND"):
                 with m.If(self.command_room):
-                    m.d.sync += [self.command_valid.eq(1), wait.eq(SPACING)]
+                    m.d.sync += [self.command_valid.eq(1), wait.eq(WAIT)]
                     self._command(m, info, side_bits, embed_base)
                     with m.If(self.entry.fence):
                         m.next = "FENCE"
@@ -108,9 +109,9 @@ class Dispatcher(wiring.Component):
                         m.d.sync += self.index.eq(self.index + 1)
                         m.next = "FETCH"
             with m.State("FENCE"):
-                with m.If((wait == 0) & self.command_room):
+                with m.If(~waits & self.command_room):
                     m.d.sync += [
-                        self.command_valid.eq(1), self.command.work.eq(Work.FENCE), wait.eq(SPACING),
+                        self.command_valid.eq(1), self.command.work.eq(Work.FENCE), wait.eq(WAIT),
                         self.index.eq(self.index + 1),
                     ]
                     m.next = "FETCH"

@@ -55,15 +55,22 @@ class LoadUnit(wiring.Component):
         base = Signal(24)
         section = Signal(3)
         gelu = section == 3
-        # The GELU table takes its words one by one.
-        limit = Mux(gelu, 1, CHUNK)
-        chunk = Mux(requested > limit, limit, requested)
-        pause = Signal(3)
+        chunk = Signal(range(CHUNK + 1))
+        pause, hold = Signal(3), Signal()
         m.d.comb += [
             self.side.p.work.eq(Work.SIDE), self.side.p.base.eq(base), self.side.p.count.eq(chunk),
             self.side.p.traffic.eq(Traffic.IO),
         ]
-        m.d.sync += self.done.eq(0)
+        # Lengths of sections, in registers: the header is complete two cycles before the first is due.
+        self._table_beats, self._parameter_beats = Signal(16), Signal(16)
+        m.d.sync += [
+            self._table_beats.eq(self.header.table_entries * (ENTRY_BYTES // self._engine.beat_bytes)),
+            self._parameter_beats.eq(self.header.parameter_words * (PARAMETER_BITS // 8)),
+        ]
+        m.d.sync += [
+            self.done.eq(0), pause.eq(Mux(pause == 0, 0, pause - 1)),
+            hold.eq(gelu & ((pause != 0) | self.gelu_busy)),
+        ]
         with m.If(self.beat_valid & (arriving != 0)):
             m.d.sync += arriving.eq(arriving - 1)
         with m.FSM():
@@ -73,10 +80,13 @@ class LoadUnit(wiring.Component):
                     m.next = "SECTION"
             with m.State("SECTION"):
                 self._section(m, section, base, requested)
+                m.next = "CHUNK"
+            with m.State("CHUNK"):          # the GELU table takes its words one by one
+                m.d.sync += chunk.eq(
+                    Mux(gelu, requested != 0, Mux(requested > CHUNK, CHUNK, requested[:len(chunk)]))
+                )
                 m.next = "REQUEST"
             with m.State("REQUEST"):
-                m.d.sync += pause.eq(Mux(pause == 0, 0, pause - 1))
-                hold = gelu & ((pause != 0) | self.gelu_busy)
                 m.d.comb += self.side.valid.eq((requested != 0) & ~hold)
                 with m.If(requested == 0):
                     m.next = "ARRIVE"
@@ -88,7 +98,7 @@ class LoadUnit(wiring.Component):
                 m.d.sync += pause.eq(7)
                 with m.If(arriving == requested):
                     with m.If(requested != 0):
-                        m.next = "REQUEST"
+                        m.next = "CHUNK"
                     with m.Else():
                         m.next = "LATCH"
             with m.State("LATCH"):          # the last word passes its register
@@ -113,8 +123,8 @@ class LoadUnit(wiring.Component):
         entry_beats = ENTRY_BYTES // beat
         sections = [
             (0, entry_beats),
-            (h.table_base, h.table_entries * entry_beats),
-            (h.parameter_base, h.parameter_words * (PARAMETER_BITS // 8)),
+            (h.table_base, self._table_beats),
+            (h.parameter_base, self._parameter_beats),
             (h.gelu_base, 256 // beat),
             (h.slope_base, h.slope_beats),
         ]

@@ -62,9 +62,10 @@ class StateUnit(wiring.Component):
         self._index = index = Signal(10)            # word within its memory
         self._decay = decay = Signal()              # the decay state, not the membrane
         self._slot = Signal.like(self.write.p.address)   # beat within the io buffer's state region
-        self._words = Signal(10)
+        self._words, self._final = Signal(10), Signal(10)   # words of the memory, its last; a cycle late
         m.d.sync += [self.done.eq(0), self.membrane_valid.eq(0), self.state_valid.eq(0), self.op_valid.eq(0)]
-        m.d.comb += self._words.eq(Mux(decay, self.header.state_words, self.header.width_words))
+        words = Mux(decay, self.header.state_words, self.header.width_words)
+        m.d.sync += [self._words.eq(words), self._final.eq(words - 1)]
         with m.FSM():
             with m.State("IDLE"):
                 m.d.sync += [index.eq(0), decay.eq(0), self._slot.eq(Io.STATE // engine.beat_bytes)]
@@ -75,7 +76,7 @@ class StateUnit(wiring.Component):
                         with m.Case(StateAction.DUMP):
                             m.next = "READ"
                         with m.Case(StateAction.RESTORE):
-                            m.next = "REQUEST"
+                            m.next = "REGION"
             with m.State("SWEEP"):
                 m.d.sync += [
                     self.membrane_valid.eq(index < engine.width_words), self.state_valid.eq(1),
@@ -93,7 +94,7 @@ class StateUnit(wiring.Component):
     def _step(self, m, following: str):
         """On to the next word, the next memory, or the end."""
         m.d.sync += self._index.eq(self._index + 1)
-        with m.If(self._index == self._words - 1):
+        with m.If(self._index == self._final):
             m.d.sync += [self._index.eq(0), self._decay.eq(1)]
             if following:
                 m.next = following
@@ -134,17 +135,23 @@ class StateUnit(wiring.Component):
         low, odd = Signal(bits), Signal()
         arriving = Signal(range(CHUNK + 1))
         left = Signal(10)
+        chunk = Signal.like(arriving)
         m.d.comb += [
             left.eq(self._words - self._index),
             self.side.p.work.eq(Work.SIDE), self.side.p.io.eq(1), self.side.p.base.eq(self._slot),
-            self.side.p.count.eq(Mux(left > CHUNK, CHUNK, left) << 1), self.side.p.traffic.eq(Traffic.IO),
+            self.side.p.count.eq(chunk << 1), self.side.p.traffic.eq(Traffic.IO),
         ]
+        with m.State("REGION"):         # the words follow the memory
+            m.next = "CHUNK"
+        with m.State("CHUNK"):
+            m.d.sync += chunk.eq(Mux(left > CHUNK, CHUNK, left))
+            m.next = "REQUEST"
         with m.State("REQUEST"):
             m.d.comb += self.side.valid.eq(1)
             m.d.sync += odd.eq(0)
             with m.If(self.side.ready):
                 m.d.sync += [
-                    arriving.eq(Mux(left > CHUNK, CHUNK, left)),
+                    arriving.eq(chunk),
                     self._slot.eq(self._slot + self.side.p.count),
                 ]
                 m.next = "ARRIVE"
@@ -160,5 +167,5 @@ class StateUnit(wiring.Component):
                         arriving.eq(arriving - 1),
                     ]
                     self._step(m, "")
-                    with m.If((arriving == 1) & ~(self._decay & (self._index == self._words - 1))):
-                        m.next = "REQUEST"
+                    with m.If((arriving == 1) & ~(self._decay & (self._index == self._final))):
+                        m.next = "REGION"

@@ -51,6 +51,8 @@ class OperationTable(wiring.Component):
 class Barrier(wiring.Component):
     """Counts pulses of every channel; all have arrived when no count is zero.
 
+    The pulses, which may come from another die, pass a register first; `ready` looks at it beside the counts.
+
     Attributes
     ----------
     LATENCY : int
@@ -77,15 +79,16 @@ class Barrier(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        arrived = Signal(self._channels)
+        arrived, pulses = Signal(self._channels), Signal(self._channels)
+        m.d.sync += pulses.eq(self.pulses)
         for k in range(self._channels):
             count = Signal(range(self.LEAD + 1), name=f"count{k}")
-            with m.If(self.pulses[k] & ~self.consume):
+            with m.If(pulses[k] & ~self.consume):
                 m.d.sync += count.eq(count + 1)
                 m.d.sync += Assert(count != self.LEAD, f"more than {self.LEAD} operations of a channel wait")
-            with m.Elif(self.consume & ~self.pulses[k]):
+            with m.Elif(self.consume & ~pulses[k]):
                 m.d.sync += count.eq(count - 1)
                 m.d.sync += Assert(count != 0, "an operation is taken that a channel has not done")
-            m.d.comb += arrived[k].eq(count != 0)
+            m.d.comb += arrived[k].eq((count != 0) | pulses[k])
         m.d.sync += self.ready.eq(arrived.all())
         return m

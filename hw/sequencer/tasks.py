@@ -80,12 +80,14 @@ class TaskRunner(wiring.Component):
         self._sub, self._part = Signal(8), Signal(5)
         self._ending = Signal()                 # the next entry is taken over
         self._timer = Signal(range(max(TABLE_CYCLES, self._reciprocal_latency) + 1))
+        self._elapsed = Signal(init=1)          # the timer is 0
         self._flying = Signal(range(-4, 4))     # steps whose last word has been issued and is not `done`
         m.d.sync += [
             self.op_valid.eq(0), self.request_valid.eq(0), self.embed_start.eq(0), self.finished.eq(0)
         ]
-        with m.If(self._timer != 0):
-            m.d.sync += self._timer.eq(self._timer - 1)
+        with m.If(~self._elapsed):
+            m.d.sync += [self._timer.eq(self._timer - 1), self._elapsed.eq(self._timer == 1)]
+        self._limits(m)
         with m.FSM() as fsm:
             self._fetch(m)
             self._before(m)
@@ -94,33 +96,61 @@ class TaskRunner(wiring.Component):
             self._close(m)
         m.d.comb += [
             self.running.eq(~fsm.ongoing("IDLE") | self.go),
-            self.embed_active.eq((self.current.task == Task.EMBED) & fsm.ongoing("LAST")),
+            self.embed_active.eq(self._embed & fsm.ongoing("LAST")),
         ]
         # The words of a RESIDUAL step end in the statistics, and EMBED has none: neither is waited for here.
         launched = self.op_valid & self.op.last & (self.op.route != Route.RESIDUAL)
+        landed = self.done & ~self.embed_active
         with m.If(self.running):
-            m.d.sync += self._flying.eq(self._flying + launched - (self.done & ~self.embed_active))
+            with m.If(launched & ~landed):
+                m.d.sync += self._flying.eq(self._flying + 1)
+            with m.If(landed & ~launched):
+                m.d.sync += self._flying.eq(self._flying - 1)
         closing = fsm.ongoing("CLOSE") & ~self._accounts.busy
         self._count(m, waiting=fsm.ongoing("WAIT") | self.embed_active, closing=closing)
         return m
 
+    def _start_timer(self, m, cycles: int):
+        m.d.sync += [self._timer.eq(cycles), self._elapsed.eq(0)]
+
+    def _limits(self, m):
+        """What the loops compare with, a cycle behind the header and the entry: they begin later than that."""
+        header, entry = self.header, self.current
+        ring = header.ring_shape
+        self._words_last = Signal(8)
+        for name, bits, value in (
+            ("width_last", 8, header.width_words), ("heads_last", 6, ring.heads),
+            ("columns_last", 6, ring.columns), ("head_last", 5, ring.head_words),
+            ("query_last", 8, header.query_words), ("slice_last", 6, entry.slice),
+        ):
+            register = Signal(bits, name=name)
+            setattr(self, f"_{name}", register)
+            m.d.sync += register.eq(value - 1)
+        self._embed, self._mix, self._norm = Signal(), Signal(), Signal()
+        task = entry.task
+        m.d.sync += [
+            self._words_last.eq(Mux(task == Task.HEAD, self._engine.channels, entry.words) - 1),
+            self._embed.eq(task == Task.EMBED), self._mix.eq(task == Task.MIX),
+            self._norm.eq((task == Task.NORM_U) | (task == Task.NORM_C)),
+        ]
+
     def _fetch(self, m):
         with m.State("IDLE"):
             m.d.sync += [
-                self.index.eq(0), self._timer.eq(TABLE_CYCLES), self.current.task.eq(Task.END),
-                self._flying.eq(0),
+                self.index.eq(0), self.current.task.eq(Task.END), self._flying.eq(0),
             ]
+            self._start_timer(m, TABLE_CYCLES)
             with m.If(self.go):
                 m.next = "FETCH"
         # the entry was asked for when the last task started, so it is mostly there
         with m.State("FETCH"):
-            with m.If((self._timer == 0) & ~self._accounts.busy):
+            with m.If(self._elapsed & ~self._accounts.busy):
                 m.d.comb += self._ending.eq(1)
                 m.d.sync += [
                     self.current.eq(self.entry), self._word.eq(0), self._column.eq(0), self._offset.eq(0),
                     self._sub.eq(0), self._part.eq(0), self.index.eq(self.index + 1),
-                    self._timer.eq(TABLE_CYCLES),
                 ]
+                self._start_timer(m, TABLE_CYCLES)
                 m.next = "START"
         with m.State("START"):
             task = self.current.task
@@ -139,7 +169,7 @@ class TaskRunner(wiring.Component):
     def _before(self, m):
         """Broadcast the spikes (for W_T) or the head input (for the head) from memory."""
         with m.State("BEFORE"):
-            last = self._word == self.header.width_words - 1
+            last = self._word == self._width_last
             m.d.sync += [
                 self.op_valid.eq(1), self.op.index.eq(self._word), self.op.last.eq(last),
                 self.op.route.eq(Mux(self.current.task == Task.QKV, Route.SPIKES, Route.REPLAY)),
@@ -151,7 +181,7 @@ class TaskRunner(wiring.Component):
 
     def _wait(self, m):
         with m.State("WAIT"):
-            attention = self.current.task == Task.MIX
+            attention = self._mix
             with m.If(Mux(attention, self.attention_ready, self.op_ready)):
                 m.d.comb += [self.attention_consume.eq(attention), self.op_consume.eq(~attention)]
                 # The first word goes at once.
@@ -166,7 +196,7 @@ class TaskRunner(wiring.Component):
         with m.State("WEIGHTS"):
             self._weights(m)
         with m.State("RECIPROCALS"):    # the first reciprocal must be there when the first numerator is
-            with m.If(self._timer == 0):
+            with m.If(self._elapsed):
                 m.next = "DRAIN"
         with m.State("DRAIN"):
             self._drain(m)
@@ -177,12 +207,11 @@ class TaskRunner(wiring.Component):
         with m.State("NORMALISE"):
             self._normalise(m)
         with m.State("LAST"):           # EMBED issues no words: its end is the encoder's
-            embed = self.current.task == Task.EMBED
-            with m.If(Mux(embed, self.done, (self._flying == 0) & ~self.op_valid)):
+            with m.If(Mux(self._embed, self.done, (self._flying == 0) & ~self.op_valid)):
                 m.next = "FETCH"
 
     def _normalise(self, m):
-        last = self._word == self.header.width_words - 1
+        last = self._word == self._width_last
         m.d.sync += [
             self.op_valid.eq(1), self.op.route.eq(Route.NORMALISE), self.op.index.eq(self._word),
             self.op.last.eq(last), self.op.parameter.eq(self.current.norm + self._word),
@@ -194,8 +223,8 @@ class TaskRunner(wiring.Component):
     def _weights(self, m):
         """A denominator a cycle: each column's word once, then its lanes."""
         shape = self.header.ring_shape
-        lane_last = self._offset == shape.heads - 1
-        last = lane_last & (self._column == shape.columns - 1)
+        lane_last = self._offset == self._heads_last
+        last = lane_last & (self._column == self._columns_last)
         m.d.sync += [
             self.op_valid.eq(1), self.op.route.eq(Route.WEIGHT), self.op.index.eq(self._word),
             self.op.sub.eq(self._offset), self.op.fresh.eq(self._offset == 0), self.op.last.eq(0),
@@ -204,7 +233,7 @@ class TaskRunner(wiring.Component):
             self._word.eq(self._word + 1), self._offset.eq(self._offset + 1),
         ]
         with m.If(self._word == 0):
-            m.d.sync += self._timer.eq(self._reciprocal_latency)
+            self._start_timer(m, self._reciprocal_latency)
         with m.If(lane_last):
             m.d.sync += [self._offset.eq(0), self._column.eq(self._column + 1)]
         with m.If(last):
@@ -214,9 +243,7 @@ class TaskRunner(wiring.Component):
     def _drain(self, m):
         """A word of the result a cycle, column by column."""
         entry, task = self.current, self.current.task
-        head = task == Task.HEAD
-        words = Mux(head, self._engine.channels, entry.words)
-        last = self._word == words - 1
+        last = self._word == self._words_last
         m.d.sync += [
             self.op_valid.eq(1), self.op.index.eq(self._word), self.op.first.eq(self._word == 0),
             self.op.last.eq(last), self.op.parameter.eq(entry.parameter + self._word),
@@ -247,10 +274,10 @@ class TaskRunner(wiring.Component):
                     self.op.route.eq(Route.PROBE), self.request.source.eq(Source.BEST),
                     self.request.column.eq(self._word),
                 ]
-        self._advance(m, entry, task)
+        self._advance(m)
         with m.If(last):
             m.d.sync += self._word.eq(0)
-            with m.If((task == Task.NORM_U) | (task == Task.NORM_C)):
+            with m.If(self._norm):
                 m.next = "STATISTICS"
             with m.Elif((task == Task.QKV) | (task == Task.DECAY)):
                 # What follows takes its words from the channels too, so it stays behind these, and they need
@@ -259,17 +286,17 @@ class TaskRunner(wiring.Component):
             with m.Else():
                 m.next = "LAST"
 
-    def _advance(self, m, entry, task):
+    def _advance(self, m):
         """Column and part counters behind a drained word."""
-        with m.If(self._offset == entry.slice - 1):
+        with m.If(self._offset == self._slice_last):
             m.d.sync += [self._offset.eq(0), self._column.eq(self._column + 1)]
         # Broadcast index within q, k or v; for gate fusion the head, which changes every head_words words.
-        with m.If(task == Task.MIX):
-            with m.If(self._part == self.header.ring_shape.head_words - 1):
+        with m.If(self._mix):
+            with m.If(self._part == self._head_last):
                 m.d.sync += [self._part.eq(0), self._sub.eq(self._sub + 1)]
             with m.Else():
                 m.d.sync += self._part.eq(self._part + 1)
-        with m.Elif(self._sub == self.header.query_words - 1):
+        with m.Elif(self._sub == self._query_last):
             m.d.sync += [self._sub.eq(0), self._part.eq(self._part + 1)]
         with m.Else():
             m.d.sync += self._sub.eq(self._sub + 1)

@@ -67,7 +67,14 @@ class TokenLoop(wiring.Component):
         per_beat = self._engine.lanes // 4
         self._window = [Signal(32, name=f"prompt{i}") for i in range(per_beat)]
         self._part = Signal(range(per_beat))
-        m.d.sync += [self.done.eq(0), self.go.eq(0)]
+        # The arguments have been stable for some cycles when a run starts.
+        self._no_prompt, self._no_new = Signal(), Signal()
+        self._prompt_last, self._new_last = Signal(32), Signal(32)
+        m.d.sync += [
+            self.done.eq(0), self.go.eq(0),
+            self._no_prompt.eq(self.n_prompt == 0), self._prompt_last.eq(self.n_prompt - 1),
+            self._no_new.eq(self.n_new == 0), self._new_last.eq(self.n_new - 1),
+        ]
         m.d.comb += [
             self.side.p.work.eq(Work.SIDE), self.side.p.io.eq(1), self.side.p.count.eq(1),
             self.side.p.base.eq(Io.PROMPT // self._engine.beat_bytes + (self._next // per_beat)[:16]),
@@ -93,20 +100,24 @@ class TokenLoop(wiring.Component):
 
     def _begin(self, m):
         total = Signal(33)      # tokens in and out; the last one is not ingested
+        too_long = Signal()
         with m.State("IDLE"):
             with m.If(self.start):
                 m.d.sync += [
                     self._next.eq(0), self._made.eq(0), self.passes.eq(0), self.decoding.eq(0),
                     total.eq(self.n_prompt + self.n_new + self.has_pending),
                 ]
-                m.next = "CHECK"
+                m.next = "ADD"
+        with m.State("ADD"):
+            m.d.sync += too_long.eq(total > MAX_POSITION + 1 - self.position)
+            m.next = "CHECK"
         with m.State("CHECK"):
-            with m.If((self.n_prompt == 0) & ~self.has_pending):
+            with m.If(self._no_prompt & ~self.has_pending):
                 self._stop(m, StopReason.FAULT, ErrorCode.EMPTY_INPUT)
-            with m.Elif(self.position + total > MAX_POSITION + 1):
+            with m.Elif(too_long):
                 self._stop(m, StopReason.FAULT, ErrorCode.SESSION_FULL, self.position)
             with m.Elif(self.has_pending):
-                m.d.sync += [self._token.eq(self.pending), self._last.eq(self.n_prompt == 0)]
+                m.d.sync += [self._token.eq(self.pending), self._last.eq(self._no_prompt)]
                 m.next = "INPUT"
             with m.Else():
                 m.next = "PROMPT"
@@ -129,7 +140,7 @@ class TokenLoop(wiring.Component):
         with m.State("TAKE"):
             m.d.sync += [
                 self._token.eq(Array(self._window)[self._part]), self._next.eq(self._next + 1),
-                self._last.eq(self._next == self.n_prompt - 1),
+                self._last.eq(self._next == self._prompt_last),
             ]
             m.next = "INPUT"
 
@@ -137,7 +148,7 @@ class TokenLoop(wiring.Component):
         with m.State("INPUT"):
             with m.If(self._token >= self.header.vocab):
                 self._stop(m, StopReason.FAULT, ErrorCode.BAD_TOKEN, self._token)
-            with m.Elif(self._last & (self.n_new == 0)):
+            with m.Elif(self._last & self._no_new):
                 m.d.sync += [self.pending.eq(self._token), self.has_pending.eq(1)]
                 self._stop(m, StopReason.NONE)
             with m.Else():
@@ -159,7 +170,7 @@ class TokenLoop(wiring.Component):
                 ]
                 with m.If(self.best == self.eos):
                     self._stop(m, StopReason.EOS)
-                with m.Elif(self._made == self.n_new - 1):
+                with m.Elif(self._made == self._new_last):
                     self._stop(m, StopReason.LENGTH)
                 with m.Else():
                     m.next = "INPUT"

@@ -213,8 +213,8 @@ class Fetch(wiring.Component):
         """The next burst to AR: weights first, KV when they wait."""
         engine, runs, receiver = self._engine, self._runs, self._receiver
         m.submodules.output = output = Slice(ADDRESSED)
-        # Beats that may still be asked for, and whether they are enough for any burst; KV beats on the way, and
-        # whether there may be another burst: known a cycle after the one before it.
+        # Beats that may still be asked for, and whether they are enough for any burst; KV beats on the way,
+        # and whether there may be another burst: known a cycle after the one before it.
         credit = Signal(range(engine.read_beats + 1), init=engine.read_beats)
         kv_flying = Signal(range(TAGS * MAX_BURST + 1))
         plenty, within = Signal(init=1), Signal(init=1)

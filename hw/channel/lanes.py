@@ -244,7 +244,10 @@ class LaneGroup(wiring.Component):
             bank.add.valid.eq(products.add), bank.add.address.eq(products.word),
             head.end.eq(products.tile),
         ]
-        m.d.sync += [self.side.valid.eq(control.pass_side), self.op_done.eq(control.token.last | control.head_done)]
+        m.d.sync += [
+            self.side.valid.eq(control.pass_side),
+            self.op_done.eq(control.token.last | control.head_done),
+        ]
         with m.If(control.pass_side):
             m.d.sync += self.side.data.eq(self.beats.payload)
         self._multiply(m, control.token, *tokens, bank, head)

@@ -74,7 +74,8 @@ class PhaseAccounts(wiring.Component):
         with m.If(self.ending):
             m.d.sync += [
                 ended["stream"].eq(stream), ended["handover"].eq(handover), phase.eq(self.entry.phase),
-                statistic.eq(self.entry.statistic), counted.eq(self.entry.counted), step.eq(1 << ACCOUNT_CYCLES - 1),
+                statistic.eq(self.entry.statistic), counted.eq(self.entry.counted),
+                step.eq(1 << ACCOUNT_CYCLES - 1),
             ]
         with m.Else():
             m.d.sync += step.eq(step >> 1)

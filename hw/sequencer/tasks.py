@@ -114,7 +114,7 @@ class TaskRunner(wiring.Component):
         m.d.sync += [self._timer.eq(cycles), self._elapsed.eq(0)]
 
     def _limits(self, m):
-        """What the loops compare with, a cycle behind the header and the entry: they begin later than that."""
+        """What the loops compare with, a cycle behind the header and the entry: they begin later."""
         header, entry = self.header, self.current
         ring = header.ring_shape
         self._words_last = Signal(8)

@@ -163,8 +163,8 @@ class MixFusion(wiring.Component):
     def _quotient(self, pipe: Pipeline, aligned, name: str):
         """rnd(x, QUOTIENT_SHIFT) with x = aligned * recip, at stage 4.
 
-        It is ((x - (x < 0)) >> 33) + 1 >> 1 with a shift of 34; the 1 is taken from what lies above bit 33 only
-        where all below is 0.
+        It is ((x - (x < 0)) >> 33) + 1 >> 1 with a shift of 34; the 1 is taken from what lies above bit 33
+        only where all below is 0.
         """
         low, high, negative = partial_products(pipe, 0, aligned, self.recip, name)
         upper = pipe.reg(3, (low[SPLIT:] + high)[: QUOTIENT_BITS - SPLIT].as_signed(), f"{name}_upper")

@@ -9,7 +9,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..types import ACC_BITS
-from .stages import Pipeline, adder_stage, carry_save
+from .stages import Free, adder_stage, carry_save
 
 CARRY_SAVE = 8  # words that the last stage adds
 
@@ -18,8 +18,9 @@ class DrainReduce(wiring.Component):
     """One word for all channels: lane by lane the sum of theirs.
 
     The card has two dies, and each half of the channels is meant to lie on one. Groups of up to four channels
-    are summed where they lie (up to eight channels need no such sums); their words pass a register that may lie on the other die, so nothing but a wire
-    crosses; the last stage adds up to eight words of both halves, all but one of its adders without carries.
+    are summed where they lie (up to eight channels need no such sums); their words pass a register that may
+    lie on the other die, so nothing but a wire crosses; the last stage adds up to eight words of both halves,
+    all but one of its adders without carries.
 
     Latency `LATENCY` cycles (2, or 3 for more than eight channels); a word a cycle, no back-pressure.
 
@@ -38,7 +39,7 @@ class DrainReduce(wiring.Component):
         The channel puts a word of a SIDE command on the bus.
     i_word : In, array of channels
         The channel's word; zero from a channel that has nothing to say while `i_valid` or any `i_side` is
-        high.
+        high, and best zero at all other times: the registers behind it follow it always.
     o_valid, o_side : Out
         `i_valid`, and whether any `i_side`, of the word.
     o_word : Out
@@ -66,9 +67,10 @@ class DrainReduce(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        any_side = Cat(self.i_side).any()
-        pipe = Pipeline(m, self.i_valid | any_side, self.LATENCY)
         middle = -(-self._channels // 2)
+        # Words are zero while no channel speaks, so their registers load in every cycle and toggle no more
+        # for it: an enable would have to come from all channels of both dies.
+        pipe = Free(m)
         for lane in range(self._lanes):
             words = [word[lane] for word in self.i_word]
             if self._channels > CARRY_SAVE:
@@ -80,9 +82,9 @@ class DrainReduce(wiring.Component):
             crossed = [pipe.reg(self.LATENCY - 1, word.as_unsigned(), f"crossed{lane}") for word in words]
             total = sum(carry_save(m, crossed, 2))[:ACC_BITS].as_signed()
             m.d.comb += self.o_word[lane].eq(pipe.reg(self.LATENCY, total, f"sum{lane}"))
-        occupied = pipe.valid[-1]
-        m.d.comb += [
-            self.o_valid.eq(occupied & pipe.carry(0, self.LATENCY, self.i_valid, "answer")),
-            self.o_side.eq(occupied & pipe.carry(0, self.LATENCY, any_side, "side")),
-        ]
+        sides = [Cat(self.i_side[:middle]).any(), Cat(self.i_side[middle:]).any()]
+        for flags, output, name in (([self.i_valid], self.o_valid, "answer"), (sides, self.o_side, "side")):
+            for stage in range(1, self.LATENCY):
+                flags = [pipe.reg(stage, flag, name, reset_less=False) for flag in flags]
+            m.d.comb += output.eq(pipe.reg(self.LATENCY, Cat(flags).any(), name, reset_less=False))
         return m

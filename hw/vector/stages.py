@@ -48,6 +48,20 @@ class Pipeline:
         return value
 
 
+class Free:
+    """Registers of a pipeline in `m` that load in every cycle: for values that rest when nothing is there."""
+
+    def __init__(self, m: Module):
+        self.m = m
+
+    def reg(self, stage: int, value, name: str = "stage", *, reset_less: bool = True) -> Signal:
+        """A register at `stage` that loads `value` (of stage - 1)."""
+        value = Value.cast(value)
+        register = Signal(value.shape(), name=f"{name}_{stage}", reset_less=reset_less)
+        self.m.d.sync += register.eq(value)
+        return register
+
+
 def saturate(value: Value, bits: int) -> Value:
     """Clamp a signed value to the signed range of `bits` bits."""
     if len(value) <= bits:
@@ -163,7 +177,7 @@ def adder_tree(pipe: Pipeline, stage: int, terms, shape: Shape, name: str = "tre
     return terms[0]
 
 
-def adder_stage(pipe: Pipeline, stage: int, terms, shape: Shape, name: str = "tree") -> list[Signal]:
+def adder_stage(pipe: "Pipeline | Free", stage: int, terms, shape: Shape, name: str = "tree") -> list[Signal]:
     """Sums of up to four of `terms` each, as registers of `stage`."""
     return [pipe.reg(stage, _sum(terms[i : i + 4], shape), name) for i in range(0, len(terms), 4)]
 

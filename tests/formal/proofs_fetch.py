@@ -10,8 +10,8 @@ from proofs_queue import queue_invariant, queue_word
 
 from symlight.hw.axi import BURST_INCR, MAX_BURST, PAGE_BYTES
 from symlight.hw.channel import fetch, receive
-from symlight.hw.channel.receive import KV_SLACK, KV_WAITING
 from symlight.hw.channel.fetch import Fetch
+from symlight.hw.channel.receive import KV_SLACK, KV_WAITING
 from symlight.hw.config import Engine
 from symlight.hw.lib import Queue
 from symlight.hw.types import Work
@@ -139,7 +139,7 @@ class ReadMaster(Proof):
         tags, fifo, kv_queue = (receiver.part(name) for name in ("tags", "fifo", "kv_queue"))
         credit, kv_flying, beat = dut.signal("credit"), dut.signal("kv_flying"), receiver.signal("beat")
         head, level = tags.component.oldest, tags.signal("used")
-        write, read = tags.memory().write_ports[0].addr, tags.memory().read_ports[0].addr
+        read = tags.memory().read_ports[0].addr
         main, kv = dut.part("merger").component.o, dut.part("kv_merger").component.o
         main_go, kv_go, taken = dut.signal("main_go"), dut.signal("kv_go"), port.rvalid & port.rready
         # Beats on the way, counted here.

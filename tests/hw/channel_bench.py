@@ -21,8 +21,8 @@ class Drain(Agent):
         self.queue, self.waiting, self.answers = [], [], []
 
     def ask(self, source, address=0, after=0):
-        """Queue a request, for `after` cycles from now at the earliest; the answer is appended to `answers` as
-        (source, address, lanes)."""
+        """Queue a request, for `after` cycles from now at the earliest; the answer is appended to `answers`
+        as (source, address, lanes)."""
         self.queue.append((source, address, self.bench.cycle + after))
 
     def idle(self):

@@ -55,8 +55,8 @@ async def extreme_sums(dut):
 @cocotb.test(**LIMIT)
 @cocotb.parametrize(place=list(PLACES))
 async def one_k_and_one_v_a_cycle(dut, place):
-    """With all slots there, a k beat and a v beat are read in every cycle, the older slots' while the token's own
-    k and v are broadcast."""
+    """With all slots there, a k beat and a v beat are read in every cycle, the older slots' while the
+    token's own k and v are broadcast."""
     driver = Driver(dut, place)
     ring = driver.ring
     await driver.setup()

@@ -21,7 +21,8 @@ def denominators(rng, count):
 def reciprocal(den):
     """(24 - n, recip) with n and recip of `ops.divide`; the shift of 0 is free."""
     n = ops.bit_length(den)
-    return np.where(den == 0, 31, ops.DEN_BITS - n), np.where(den == 0, 0, (np.int64(1) << (n + ops.RECIPROCAL_FRAC)) // np.maximum(den, 1))
+    quotient = (np.int64(1) << (n + ops.RECIPROCAL_FRAC)) // np.maximum(den, 1)
+    return np.where(den == 0, 31, ops.DEN_BITS - n), np.where(den == 0, 0, quotient)
 
 
 @cocotb.test(**LIMIT)
@@ -70,5 +71,6 @@ async def mix(dut, idle, gains, shift):
     o = ops.divide(num, den[:, None])
     assert np.abs(o).max() == 127 * 64
     align, recip = reciprocal(den)
-    pipe.send_all({"num": num, "h": h, "align": align, "recip": recip}, {"m": ops.mix(o, h, gain_o, gain_h, sh)})
+    words = {"num": num, "h": h, "align": align, "recip": recip}
+    pipe.send_all(words, {"m": ops.mix(o, h, gain_o, gain_h, sh)})
     await run(bench, pipe)

@@ -195,7 +195,7 @@ def check_times(log):
     reciprocal = {}
     for (before, first), (after, second) in zip(log, log[1:], strict=False):
         if first in ("op", "attention"):
-            assert after - before == ISSUE_CYCLES, f"{after - before} cycles from the channels to the first request"
+            assert after - before == ISSUE_CYCLES, f"{after - before} cycles from the channels to a request"
         if isinstance(first, str) or isinstance(second, str):
             continue
         route = first[0]["route"]

@@ -62,7 +62,7 @@ def test_walk(heads, head_words, latency, ahead):
 
 
 def test_walk_waits_for_the_current_slot():
-    """Three heads of one beat, the last one held: its k is read in the cycle it comes, its v a latency later."""
+    """Three heads of one beat, one held: its k is read in the cycle it comes, its v a latency later."""
     assert walk_cycles(3, 1, 11, 16, held=2, until=40) == 40 + 11 + 1
     assert walk_cycles(3, 1, 11, 16, held=2, until=2) == walk_cycles(3, 1, 11, 16) == 2 + 11 + 1
     assert walk_cycles(3, 1, 11, 16, held=0, until=5) == 5 + walk_cycles(3, 1, 11, 16)

@@ -23,7 +23,7 @@ from .device import DeviceOptions
 from .kernels import KernelInfo, obtain_kernel
 from .machine import Progress, silent
 from .models import open_package
-from .options import PATH, ListCommand, cache_option, model_option, workload_options
+from .options import PATH, ListCommand, cache_option, model_option, threads_option, workload_options
 from .protocol_bench import bench_in_rounds, protocol_options, take_protocol
 from .results import write_json
 from .verify import VerificationError
@@ -102,9 +102,13 @@ def bench_package(
     cache: Path,
     *,
     expected: ReferenceRun | None = None,
+    threads: int | None = None,
     progress: Progress = silent,
 ) -> dict:
-    """Measure `package` at every clock of `settings`; `expected` saves computing the reference again."""
+    """Measure `package` at every clock of `settings`; `expected` saves computing the reference again.
+
+    `threads` simulate the card: the cycles are the same with any number.
+    """
     clock = BuildClock(progress)
     kernel = obtain_kernel(settings.card, settings.build, cache, clock)
     layout = Layout(kernel.engine, package.shape)
@@ -119,7 +123,7 @@ def bench_package(
     )
     measured: list[Measurement] = []
     for i, mhz in enumerate(settings.clocks()):
-        here = replace(options, simulation=settings.simulation(mhz))
+        here = replace(options, simulation=settings.simulation(mhz) | {"threads": threads})
         one = measure(
             package.model,
             expected,
@@ -189,8 +193,9 @@ def reference_run(package: Package, settings: BenchSettings, progress: Progress 
 @click.option("--autonomous", is_flag=True, help="Measure the continuation in a single run, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 @click.option("--out", type=PATH, metavar="FILE", help="Write that object to a file.")
+@threads_option
 @cache_option
-def bench(model: str, cache: Path, as_json: bool, out: Path | None, **values):
+def bench(model: str, cache: Path, as_json: bool, out: Path | None, threads: int | None, **values):
     """Measure a model: its passes on the simulated card, or throughput and energy of requests in rounds.
 
     On the simulated card every pass is measured by itself and compared with the integer reference; PREFIX
@@ -214,12 +219,12 @@ def bench(model: str, cache: Path, as_json: bool, out: Path | None, **values):
             hbm=settings.hbm,
             seed=settings.seed,
             cache=cache,
-            simulation=settings.simulation(settings.clocks()[0]),
+            simulation=settings.simulation(settings.clocks()[0]) | {"threads": threads},
         )
         bench_in_rounds(package, options, in_rounds, out=out, as_json=as_json, console=console)
         return
     with ProgressView(console) as progress:
-        result = bench_package(package, settings, cache, progress=progress)
+        result = bench_package(package, settings, cache, threads=threads, progress=progress)
     if out is not None:
         write_json(out, result)
     if as_json:

@@ -20,7 +20,7 @@ from .bench import BenchSettings, about, bench_package, reference_run
 from .console import ProgressView, stderr, waiting
 from .kernels import obtain_kernel
 from .models import open_package
-from .options import PATH, cache_option
+from .options import PATH, cache_option, threads_option
 from .results import write_json, write_text
 from .verify import VerificationError
 
@@ -111,6 +111,7 @@ def table_package(cache: Path, model: str) -> Package:
 @click.option("--card", metavar="CARD", help="Another card than u50c.")
 @click.option("--force", is_flag=True, help="Measure current rows again.")
 @click.option("--list", "only_list", is_flag=True, help="Say which rows are to be measured, and end.")
+@threads_option
 @cache_option
 def bench_table(
     model: str,
@@ -120,6 +121,7 @@ def bench_table(
     card: str | None,
     force: bool,
     only_list: bool,
+    threads: int | None,
     cache: Path,
 ):
     """Measure the standard table: builds, prefixes, memory limits and clocks."""
@@ -147,7 +149,9 @@ def bench_table(
             key = (row.prefix, row.new_tokens, row.state, row.prompt_seed)
             if key not in references:
                 references[key] = reference_run(package, row, progress)
-            result = bench_package(package, row, cache, expected=references[key], progress=progress)
+            result = bench_package(
+                package, row, cache, expected=references[key], threads=threads, progress=progress
+            )
         write_json(path, result)
         _say(console, result)
         if not result["bit_exact"]:

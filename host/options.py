@@ -63,6 +63,12 @@ cache_option = click.option(
     metavar="DIR",
     help="Where generated and compiled kernels are kept.",
 )
+threads_option = click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Threads of the simulation; default: two for a kernel of 16 channels or more.",
+)
 
 
 def card_option(default: str) -> Callable:

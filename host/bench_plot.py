@@ -18,7 +18,7 @@ def plot(folder: Path) -> list[Path]:
     results = [one for one in read_results(folder) if one["bit_exact"] and one["max_bytes"] == 4096]
     if not results:
         return []
-    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.8), constrained_layout=True)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(13, 5.2), constrained_layout=True)
     _throughput(left, [one for one in results if one["clock"] == paper.CLOCK_MHZ])
     _cycles(right, [one for one in results if one["clock"] == paper.CLOCK_MHZ])
     file = folder / PLOT
@@ -49,8 +49,8 @@ def _throughput(axis, results: list[dict]) -> None:
         )
     axis.set_xticks(range(len(builds)), builds)
     axis.set_ylabel(f"decode passes/s at {paper.CLOCK_MHZ} MHz")
-    axis.set_title("throughput by build (ours simulated)")
-    axis.legend(fontsize=8)
+    axis.set_title("throughput by build (ours simulated, synthetic weights)")
+    axis.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2, frameon=False)
 
 
 def _cycles(axis, results: list[dict]) -> None:
@@ -77,4 +77,4 @@ def _cycles(axis, results: list[dict]) -> None:
     axis.set_xticks(range(len(results)), names, fontsize=7, rotation=30)
     axis.set_ylabel("cycles of a decode pass")
     axis.set_title("where the cycles go (hatched: hand-over)")
-    axis.legend(fontsize=8)
+    axis.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)

@@ -158,6 +158,8 @@ class Addresses(_Merger):
         "BurstMerger (32-byte beats, 24-bit addresses): every address that goes in has come out when "
         "idle, and no other comes out"
     )
+    # Wide comparisons of any two addresses: the induction does not end within minutes.
+    bmc, induction = 6, None
 
     def follow(self, m, dut, put, get):
         merger = dut.component

@@ -88,10 +88,6 @@ def test_a_page_written_by_hand_is_seen(good):
     assert formal.disagreements(good, page, SMALL) == ["formal.md is not the page of formal.json"]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="proofs have changed since the last `make formal`; the next one removes this mark",
-)
 @pytest.mark.timeout(120)
 def test_the_committed_evidence_is_of_these_proofs():
     evidence = json.loads((EVIDENCE / "formal.json").read_text())

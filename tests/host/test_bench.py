@@ -216,21 +216,10 @@ def test_committed_results_are_whole_and_bit_exact(row):
     assert phases == pytest.approx(sum(decode) / len(decode)) and len(decode) == row.new_tokens - 1
 
 
-OLD = pytest.mark.xfail(
-    strict=True,
-    reason="measured when attention read one beat a cycle; the next `make bench` removes this mark",
-)
-
-
-def of_an_older_design(row) -> bool:
-    """A full ring is half as long in attention since these rows were measured."""
-    return row.prefix == 480 and row.build in ("partial-kv", "sparse-gather")
-
-
 @pytest.mark.parametrize(
     "row",
     [
-        pytest.param(row, id=bench_table.row_name(row), marks=OLD if of_an_older_design(row) else ())
+        pytest.param(row, id=bench_table.row_name(row))
         for row in bench_table.rows()
         if row.max_bytes == 4096
     ],

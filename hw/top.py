@@ -210,8 +210,9 @@ class Kernel(wiring.Component):
             runner.active_valid.eq(vector.active_valid), runner.active.eq(vector.active),
             self._argmax.valid.eq(vector.probe_valid & runner.running),
             self._argmax.first.eq(vector.probe_tag.first), self._argmax.word.eq(vector.probe),
-            # A channel answers with the low 16 bits of a count in lane 0 and the rest in lane 1, so sums stay
-            # exact.
+        ]
+        # A channel answers with the low 16 bits of a count in lane 0 and the rest in lane 1: sums stay exact.
+        m.d.sync += [
             session.traffic_valid.eq(vector.probe_valid & ~runner.running),
             session.traffic_value.eq(vector.probe[0].as_unsigned() + (vector.probe[1].as_unsigned() << 16)),
         ]

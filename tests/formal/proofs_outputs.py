@@ -120,6 +120,12 @@ class LoadReads(_Outputs):
             "beats to come were asked for or will be",
         )
         self.invariant(m, (owed == 0) | dut.ongoing("ARRIVE"), "one request at a time")
+        chunk, requested = dut.signal("chunk"), dut.signal("requested")
+        self.invariant(
+            m,
+            ~dut.ongoing("REQUEST") | ((chunk <= requested) & (chunk.any() == requested.any())),
+            "a chunk is a part of what is to be requested",
+        )
 
 
 PROOFS = [TokenWrites, Tokens, MailboxWrites, StateStreams, LoadReads]

@@ -47,11 +47,13 @@ class CommandRoom(Proof):
             ),
         ]
         wait = dut.signal("wait")
-        self.invariant(m, wait <= SPACING, "wait runs down")
+        ones = Signal(range(SPACING + 1))
+        m.d.comb += ones.eq(sum(wait))
+        self.invariant(m, (wait & (wait + 1)) == 0, "wait is a run of ones")
         self.invariant(
             m, (wait == 0) | ~(dut.ongoing("DECODE") | dut.ongoing("COMMAND")), "decoding does not wait"
         )
-        self.invariant(m, wait + since + 1 >= SPACING, "wait is the distance")
+        self.invariant(m, ones + since + 1 >= SPACING, "wait is the distance")
         m.d.comb += [
             Assert(
                 command_level + port.command_valid <= COMMAND_QUEUE - COMMAND_SLACK + 1,
@@ -61,14 +63,15 @@ class CommandRoom(Proof):
         ]
 
     def _channel(self, m, name, arrives, room, depth, slack):
-        """A queue that is read at any time, and its promise of room, two registers on its way."""
+        """A queue that is read at any time, and its promise of room, three registers on its way."""
         queue = Queue(1, depth=depth)
         opened = Opened(queue)
         m.submodules[f"{name}_queue"] = opened.module
         m.d.comb += [queue.i.valid.eq(arrives), queue.o.ready.eq(AnySeq(1))]
-        m.d.comb += room.eq(
-            before(m, before(m, queue.level <= depth - slack, f"{name}_room"), f"{name}_room_seen")
-        )
+        promise = queue.level <= depth - slack
+        for place in ("of_channel", "of_die", "seen"):
+            promise = before(m, promise, f"{name}_room_{place}")
+        m.d.comb += room.eq(promise)
         m.d.comb += Assert(~queue.i.valid | queue.i.ready, f"no {name} command is lost")
         self.invariant(m, queue_invariant(opened), f"{name} queue agrees")
         m.d.comb += Cover(queue.level == 2, f"two {name} commands wait")

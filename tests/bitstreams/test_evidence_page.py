@@ -78,6 +78,15 @@ def test_the_page_follows_the_results(results):
     text = page(results)
     assert "| deep | 4 | 0 | 0 |" in text and "least full does not fit" in text
     assert "slang 1.2: 1 findings" in text
+
+
+def test_a_full_die_is_called_full(results):
+    kernel = results["synthesis"]["kernel"]
+    kernel["split"]["slr0_share"]["lut"] = 0.97
+    assert "filled to 97% of a kind" in page(results)
+    half = dict.fromkeys(kernel["split"]["slr0_share"], 0.5)
+    kernel["split"] |= {"slr0_share": half, "slr1_share": half}
+    assert "router" not in page(results)
     assert "## Lint" not in page({"place": results["place"]})
 
 

@@ -153,8 +153,8 @@ def _kernel(kernel: dict, units: dict) -> str:
         text += (
             f"\nThat it fits is a matter of counts alone. The platform's own logic is not taken off, and a "
             f"die filled to {fullest:.0%} of a kind is more than a router can be expected to manage "
-            f"(beyond {ROUTABLE:.0%} it seldom does). yosys leaves additions behind a multiplier in LUTs that "
-            "the DSP slice could take; how much the vendor's tools take into it is not known here.\n"
+            f"(beyond {ROUTABLE:.0%} it seldom does). yosys leaves additions behind a multiplier in LUTs "
+            "that the DSP slice could take; how much the vendor's tools take into it is not known here.\n"
         )
     text += "\nThe same of every unit, with the units in it:\n\n"
     return text + _table(

@@ -22,7 +22,7 @@ def walk_cycles(
     while value < total:
         weighs = known and known[0] <= cycle
         compares = key < total and (key % head_words or key // head_words - value // head_words < ahead)
-        late = key == first_held and cycle < until
+        late = compares and key == first_held and cycle < until
         compares = compares and not late
         if weighs:
             value += 1
@@ -35,5 +35,5 @@ def walk_cycles(
         if weighs or compares:
             cycle += 1
         else:
-            cycle = min(known[0] if known else until, until if late else known[0])
+            cycle = min([*list(known)[:1], *([until] if late else [])])  # what comes next
     return cycle

@@ -217,12 +217,7 @@ def test_committed_results_are_whole_and_bit_exact(row):
 
 
 @pytest.mark.parametrize(
-    "row",
-    [
-        pytest.param(row, id=bench_table.row_name(row))
-        for row in bench_table.rows()
-        if row.max_bytes == 4096
-    ],
+    "row", [row for row in bench_table.rows() if row.max_bytes == 4096], ids=bench_table.row_name
 )
 def test_the_estimate_stands_beside_the_committed_results(row):
     """Full size, 3 %. A failure after a change of the design says that the results are old: `make bench`."""

@@ -5,9 +5,11 @@ from vector_bench import SideBySide
 
 from symlight.hw.vector.reduce import DrainReduce
 
-CHANNELS = (1, 4, 6, 28)  # two stages up to 8, three above
+LATENCY = {1: 2, 4: 2, 6: 2, 28: 3}
 
 
 def test_reduce():
-    design = SideBySide(**{f"reduce{channels}": DrainReduce(channels, 4) for channels in CHANNELS})
-    assert run_bench(design, "cocotb_reduce", parameters={"channels": list(CHANNELS)}) == 4
+    components = {channels: DrainReduce(channels, 4) for channels in LATENCY}
+    assert {channels: component.LATENCY for channels, component in components.items()} == LATENCY
+    design = SideBySide(**{f"reduce{channels}": component for channels, component in components.items()})
+    assert run_bench(design, "cocotb_reduce", parameters={"channels": list(LATENCY)}) == 4

@@ -64,6 +64,16 @@ class Engine:
         return self.lanes
 
     @property
+    def matrix_bits(self) -> int:
+        """Bits of a lane's accumulators: a byte times a byte for every element of a full vector buffer."""
+        return _sum_bits(self.vector_words * self.lanes)
+
+    @property
+    def head_bits(self) -> int:
+        """Bits of a lane's sum in the decoding head, whose input is the residual stream and the prior."""
+        return _sum_bits(2 * self.width_words * self.lanes)
+
+    @property
     def side_channels(self) -> int:
         """Channels that hold embedding rows: the largest power of two that fits."""
         return 1 << (self.channels.bit_length() - 1)
@@ -77,6 +87,11 @@ class Engine:
         if set(data) != known:
             raise UserError(f"engine: fields {sorted(set(data) ^ known)} are unknown or missing")
         return cls(**data)
+
+
+def _sum_bits(terms: int) -> int:
+    """Bits of a signed sum of `terms` products of two signed bytes, each at most 2^14."""
+    return (terms << 14).bit_length() + 1
 
 
 _SIM = Engine(

@@ -1,7 +1,7 @@
 """Words of accumulators in distributed RAM, with a one-cycle read-modify-write loop and a drain port of their
 own."""
 
-from amaranth.hdl import Assert, Module, Signal, signed
+from amaranth.hdl import Assert, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -26,12 +26,13 @@ class AccumulatorBank(wiring.Component):
         Cycles from `add.valid` until the sum can be drained. The addends follow one cycle after `add.valid`
         and `add.address` (so the look-up of "touched" is off the adders' path).
     DRAIN_LATENCY : int
-        Cycles from `drain.valid` to `drain.word`, which then holds until the next drain.
+        Cycles from `drain.address` to `drain.word`.
 
     Members
     -------
     add : {valid, address} and, a cycle later, addends
-    drain : {valid, address} and, a cycle later, word; the drained word is zero from then on
+    drain : {valid, address} and, a cycle later, word, asked for or not; with `valid` the word is drained:
+        it is zero from then on
     clear : In
         Makes all words zero; neither port may be used in the same cycle, nor addends be on their way.
     """
@@ -71,9 +72,8 @@ class AccumulatorBank(wiring.Component):
         with m.Elif(self.add.valid | self.drain.valid):
             m.d.sync += touched.eq((touched & ~drained) | added)
 
-        there = Signal()                    # the word that was asked for holds a sum
-        with m.If(self.drain.valid):
-            m.d.sync += there.eq(touched.bit_select(self.drain.address, 1))
+        there = Signal()                    # the word behind the drain's address holds a sum
+        m.d.comb += there.eq(touched.bit_select(self.drain.address, 1))
         for lane in range(self._lanes):
             self._lane(m, lane, valid, address, fresh, there)
         self._check(m, valid, address)
@@ -92,14 +92,13 @@ class AccumulatorBank(wiring.Component):
             m.d.comb += base.eq(read.data)
         m.d.comb += [
             read.addr.eq(address), write.addr.eq(address), write.en.eq(valid),
-            write.data.eq(base + self.add.addends[lane]),
+            # the word that passes no gate first: it alone feeds the carries, so the gate costs no LUT
+            write.data.eq(self.add.addends[lane] + base),
             drain.addr.eq(self.drain.address),
         ]
         word = Signal(signed(self._width), name=f"word_{lane}", reset_less=True)
-        with m.If(there):
-            m.d.comb += self.drain.word[lane].eq(word)
-        with m.If(self.drain.valid):
-            m.d.sync += word.eq(drain.data)
+        m.d.sync += word.eq(Mux(there, drain.data, 0))
+        m.d.comb += self.drain.word[lane].eq(word)
 
     def _check(self, m, valid, address):
         with m.If(self.drain.valid):

@@ -8,7 +8,10 @@
               └───────────────────────────────┴─► writer ──AW/W──►
 """
 
-from amaranth.hdl import Assert, Cat, Module, Signal
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Assert, C, Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out, connect
@@ -119,7 +122,8 @@ class Channel(wiring.Component):
     side_valid : Out
         A SIDE beat is in the low lanes of `drain`; never while a drain is answered.
     op_done, attention_done : Out
-        Pulses: a MATRIX or HEAD command, a KvCommand is complete.
+        Pulses: the results of a MATRIX or HEAD command, of a KvCommand, are complete before a drain request
+        that follows can ask for them (`LaneGroup.DRAIN_GUARD`, `AttentionEngine.DRAIN_AFTER`).
     clear : In
         Zero the traffic counters.
     abort, quiet, write_quiet : In, Out, Out
@@ -263,26 +267,25 @@ class Channel(wiring.Component):
         for part in (lanes, attention):
             m.d.comb += [part.drain.valid.eq(mine), part.drain.request.eq(request)]
         m.d.comb += fetch.count_index.eq(request.address)
-        count = Signal(32)              # as late as the words of lane group and attention
-        m.d.sync += count.eq(fetch.count)
-        asked = [valid]
-        counter = [mine & (request.source == Source.COUNTER)]
+        asked, counted = [valid], Signal()
         for _ in range(lanes.DRAIN_LATENCY):
-            now, count_now = Signal(), Signal()
-            m.d.sync += [now.eq(asked[-1]), count_now.eq(counter[-1])]
+            now = Signal()
+            m.d.sync += now.eq(asked[-1])
             asked.append(now)
-            counter.append(count_now)
-        side = lanes.side.data.as_value()
-        m.d.sync += [self.drain_valid.eq(asked[-1]), self.side_valid.eq(lanes.side.valid)]
-        with m.If(lanes.side.valid):
-            for i in range(self._engine.lanes // 4):
-                m.d.sync += self.drain[i].eq(side[32 * i:32 * i + 32])
-        with m.Elif(asked[-1]):
-            m.d.sync += self.drain.eq(lanes.drain.word.as_value() | attention.drain.word.as_value())
-            with m.If(counter[-1]):
-                m.d.sync += [self.drain[0].eq(count[:16]), self.drain[1].eq(count[16:])]
-        with m.Elif(self.drain_valid | self.side_valid):
-            m.d.sync += self.drain.eq(0)        # another channel's answer may be on the bus now
+        count = Signal(32)              # as late as the words of lane group and attention
+        m.d.sync += [
+            counted.eq(mine & (request.source == Source.COUNTER)), count.eq(Mux(counted, fetch.count, 0)),
+        ]
+        # Every part speaks zero when it is not asked, so one word or none is on the way: another channel's
+        # answer may be on the bus.
+        parts = [
+            lanes.drain.word.as_value(), attention.drain.word.as_value(), lanes.side.data.as_value(),
+            Cat(count[:16], C(0, 16), count[16:]),
+        ]
+        m.d.sync += [
+            self.drain_valid.eq(asked[-1]), self.side_valid.eq(lanes.side.valid),
+            self.drain.as_value().eq(reduce(or_, parts)),
+        ]
         m.d.sync += [self.op_done.eq(lanes.op_done), self.attention_done.eq(attention.att_done)]
 
     def _bus(self, m):

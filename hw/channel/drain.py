@@ -1,6 +1,6 @@
 """How a part of a channel answers drain requests."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -37,7 +37,7 @@ class Answer(wiring.Component):
     address : Out
         {valid, address} for the bank's drain port, in the cycle of the request.
     banked : In
-        The bank's word, one cycle later.
+        The bank's word, one cycle later; anything in all other cycles.
     word : In
         Lanes of the other source.
     """
@@ -57,21 +57,17 @@ class Answer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         request = self.drain.request
-        # the request a cycle ago; an answer is on `drain.word`
-        banked, fixed, shown = Signal(), Signal(), Signal()
+        fixed, asked = Signal(), Signal()
+        kept = Signal.like(self.word.as_value(), reset_less=True)
         m.d.comb += [
             self.address.valid.eq(self.drain.valid & (request.source == self._bank)),
             self.address.address.eq(request.address),
-        ]
-        m.d.sync += [
-            banked.eq(self.address.valid),
             fixed.eq(self.drain.valid & (request.source == self._fixed)),
-            shown.eq(banked | fixed),
         ]
-        with m.If(banked):
-            m.d.sync += self.drain.word.eq(self.banked)
-        with m.Elif(fixed):
-            m.d.sync += self.drain.word.eq(self.word)
-        with m.Elif(shown):
-            m.d.sync += self.drain.word.as_value().eq(0)
+        # Registers that are cleared rather than selected: an OR is all the logic of the way out.
+        m.d.sync += [
+            kept.eq(Mux(fixed, self.word.as_value(), 0)),
+            asked.eq(self.address.valid),
+            self.drain.word.as_value().eq(Mux(asked, self.banked.as_value(), 0) | kept),
+        ]
         return m

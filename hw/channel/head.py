@@ -4,13 +4,13 @@
     scale beats ──► scales ─┴─► held * scale ─► maximum of (logit, lowest id)
 """
 
-from amaranth.hdl import Cat, Const, Module, Signal, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from ..config import Engine
-from ..types import ACC_BITS, beat_layout
+from ..types import beat_layout
 
 SCALE_BITS = 16
 LOGIT_BITS = 48
@@ -54,7 +54,8 @@ class Head(wiring.Component):
         Scale beat `half` of the running tile; only while `ready`. Half 1 must follow half 0.
     end : In
         A tile is complete: `sums` are its sums. It comes within 4 cycles of scale half 1.
-    sums : In
+    sums, some : In
+        Sums of the tile; without `some` they count as zero (the tile had no rows here).
     idle : Out
         All tiles are in `best`, and no scales are waiting for `end`.
     best : Out(Best)
@@ -70,7 +71,7 @@ class Head(wiring.Component):
                 "valid": Out(1), "half": Out(1), "beat": Out(beat_layout(engine)), "ready": In(1),
             })),
             "end": In(1),
-            "sums": In(data.ArrayLayout(signed(ACC_BITS), engine.lanes)),
+            "sums": In(data.ArrayLayout(signed(engine.head_bits), engine.lanes)), "some": In(1),
             "idle": Out(1),
             "best": Out(Best),
         })
@@ -78,7 +79,10 @@ class Head(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         lanes = self._engine.lanes
-        held = [Signal(signed(ACC_BITS), name=f"held_{lane}", reset_less=True) for lane in range(lanes)]
+        held = [
+            Signal(signed(self._engine.head_bits), name=f"held_{lane}", reset_less=True)
+            for lane in range(lanes)
+        ]
         scales = [Signal(SCALE_BITS, name=f"scale_{lane}", reset_less=True) for lane in range(lanes)]
         taken = Signal()            # `scales` belong to a tile that has not been drained yet
         draining = Signal()
@@ -89,7 +93,9 @@ class Head(wiring.Component):
         with m.If(self.scale.valid & self.scale.half):
             m.d.sync += taken.eq(1)
         with m.If(self.end):
-            m.d.sync += [draining.eq(1), *(kept.eq(total) for kept, total in zip(held, self.sums))]
+            m.d.sync += draining.eq(1)
+            for kept, total in zip(held, self.sums):
+                m.d.sync += kept.eq(Mux(self.some, total, 0))
         with m.If(draining):
             m.d.sync += lane.eq(lane + 1)
             with m.If(lane == lanes - 1):
@@ -111,11 +117,11 @@ class Head(wiring.Component):
         """Select, multiply, add the partial products, compare. Returns "at work"."""
         engine = self._engine
         number = Signal(ID_BITS - exact_log2(engine.lanes))     # tile * channels + index
-        value = Signal(signed(ACC_BITS), reset_less=True)
+        value = Signal(signed(engine.head_bits), reset_less=True)
         scale = Signal(signed(SCALE_BITS + 1), reset_less=True)
         # partial products, each of a DSP's size
         low = Signal(signed(_SPLIT + SCALE_BITS + 2), reset_less=True)
-        high = Signal(signed(ACC_BITS - _SPLIT + SCALE_BITS + 1), reset_less=True)
+        high = Signal(signed(engine.head_bits - _SPLIT + SCALE_BITS + 1), reset_less=True)
         product = Signal(signed(LOGIT_BITS), reset_less=True)
         # 0: operands, 1: partial products, 2: product
         tokens = [

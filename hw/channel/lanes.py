@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..config import Engine
 from ..lib import Queue
-from ..types import ACC_BITS, ChannelCommand, Item, Source, Work, beat_layout
+from ..types import ChannelCommand, Item, Source, Work, beat_layout
 from .accumulator import AccumulatorBank
 from .drain import Answer, drain_port
 from .head import Head
@@ -192,7 +192,7 @@ class LaneGroup(wiring.Component):
         Number of this channel; static.
     commands, items, beats : In(stream)
     side : Out
-        {valid, data}: beats of SIDE commands, no back-pressure.
+        {valid, data}: beats of SIDE commands, no back-pressure; `data` is zero without `valid`.
     op_done : Out
         High for one cycle for each MATRIX or HEAD command: its results can be drained `DRAIN_GUARD` cycles
         later.
@@ -224,7 +224,9 @@ class LaneGroup(wiring.Component):
         engine = self._engine
         m.submodules.queue = queue = Queue(ChannelCommand, depth=COMMANDS)
         m.submodules.control = control = _Control(engine)
-        m.submodules.bank = bank = AccumulatorBank(lanes=engine.lanes, depth=engine.accumulators)
+        m.submodules.bank = bank = AccumulatorBank(
+            lanes=engine.lanes, depth=engine.accumulators, width=engine.matrix_bits
+        )
         m.submodules.head = head = self._head
         connect(m, flipped(self.commands), queue.i)
         connect(m, queue.o, control.commands)
@@ -248,8 +250,8 @@ class LaneGroup(wiring.Component):
             self.side.valid.eq(control.pass_side),
             self.op_done.eq(control.token.last | control.head_done),
         ]
-        with m.If(control.pass_side):
-            m.d.sync += self.side.data.eq(self.beats.payload)
+        side = self.side.data.as_value()
+        m.d.sync += side.eq(Mux(control.pass_side, self.beats.payload.as_value(), 0))
         self._multiply(m, control.token, *tokens, bank, head)
         self._answer(m, bank, head)
         return m
@@ -259,6 +261,7 @@ class LaneGroup(wiring.Component):
         DSP slice."""
         value = Signal(signed(8), reset_less=True)
         running = Signal()              # the sums hold a part of the tile
+        m.d.comb += head.some.eq(running)
         with m.If(token.add | token.head):
             m.d.sync += value.eq(self.items.payload.value)
         with m.If(products.head | products.tile):
@@ -266,17 +269,14 @@ class LaneGroup(wiring.Component):
         for lane in range(self._engine.lanes):
             weight = Signal(signed(8), name=f"weight_{lane}", reset_less=True)
             product = Signal(signed(16), name=f"product_{lane}", reset_less=True)
-            total = Signal(signed(ACC_BITS), name=f"sum_{lane}", reset_less=True)
+            total = Signal(signed(self._engine.head_bits), name=f"sum_{lane}", reset_less=True)
             with m.If(token.add | token.head):
                 m.d.sync += weight.eq(self.beats.payload[lane])
             with m.If(operands.add | operands.head):
                 m.d.sync += product.eq(weight * value)
             with m.If(products.add | products.head):
-                m.d.sync += total.eq(Mux(products.head & running, total, 0) + product)
-            m.d.comb += [
-                bank.add.addends[lane].eq(total[:16].as_signed()),
-                head.sums[lane].eq(Mux(running, total, 0)),
-            ]
+                m.d.sync += total.eq(product + Mux(products.head & running, total, 0))
+            m.d.comb += [bank.add.addends[lane].eq(total[:16].as_signed()), head.sums[lane].eq(total)]
 
     def _answer(self, m, bank, head):
         m.submodules.answer = answer = Answer(engine=self._engine, bank=Source.ACC, fixed=Source.BEST)
@@ -285,6 +285,7 @@ class LaneGroup(wiring.Component):
         fields = [best.logit[:32].as_signed(), best.logit[32:].as_signed(), best.id, best.any]
         m.d.comb += [
             bank.drain.valid.eq(answer.address.valid), bank.drain.address.eq(answer.address.address),
-            answer.banked.eq(bank.drain.word),
         ]
+        for lane in range(self._engine.lanes):
+            m.d.comb += answer.banked[lane].eq(bank.drain.word[lane])
         m.d.comb += [word.eq(field) for word, field in zip(answer.word, fields)]

@@ -190,18 +190,25 @@ async def nothing_active(dut):
 
 @cocotb.test(**LIMIT)
 async def extreme_sums(dut):
-    """As many rows as a matrix may have, of the largest products, in both directions."""
+    """As many rows as a matrix and a head may have, of the largest products, in both directions: the sums
+    need every bit."""
     bench = Bench(dut)
     program = Program(bench.rng, engine())
-    rows, lanes = 4096, engine().lanes
+    lanes = engine().lanes
+    rows = engine().vector_words * lanes
+    program.matrix(0, 1, rows, values=np.full(rows, -128), weights=extremes(rows, lanes))
+    assert program.answers[0][2][:2] == [rows * 128 * 128, rows * -128 * 127]
+    rows = 2 * engine().width_words * lanes
+    scales = np.full((1, lanes), 65535)
+    program.head(1, rows, values=np.full(rows, -128), weights=extremes(rows, lanes).T[None], scales=scales)
+    assert program.answers[1][2][1] == rows * 128 * 128 * 65535 >> 32
+    await program.run(bench)
+
+
+def extremes(rows, lanes):
     weights = np.full((rows, lanes), 127)
     weights[:, ::2] = -128
-    program.matrix(0, 1, rows, values=np.full(rows, -128), weights=weights)
-    assert program.answers[0][2][:2] == [rows * 128 * 128, rows * -128 * 127]
-    scales = np.full((1, lanes), 65535)
-    program.head(1, rows, values=np.full(rows, -127), weights=weights.T[None], scales=scales)
-    assert program.answers[1][2][1] == rows * 127 * 128 * 65535 >> 32
-    await program.run(bench)
+    return weights
 
 
 @cocotb.test(**LIMIT)

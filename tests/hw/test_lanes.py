@@ -6,13 +6,13 @@ import pytest
 from bench import BenchError, run_bench
 
 from symlight.hw.channel.lanes import LaneGroup
-from symlight.hw.config import card
+from symlight.hw.config import Engine, card
 
 SMALL = {"lanes": 16, "accumulators": 16}
 
 
-def run(config=SMALL, test_filter=None, seed=1, **parameters):
-    component = LaneGroup(engine=replace(card("sim2"), **config))
+def run(config=SMALL, test_filter=None, seed=1, make=Engine, **parameters):
+    component = LaneGroup(engine=make(**replace(card("sim2"), **config).to_json()))
     return run_bench(
         component, "cocotb_lanes", test_filter, parameters={"engine": config, **parameters}, seed=seed
     )
@@ -26,3 +26,11 @@ def test_lane_group(seed):
 def test_bench_sees_a_wrong_bit():
     with pytest.raises(BenchError, match="4 of 4 tests failed"):
         run(test_filter="random_commands", corrupt=True)
+
+
+@pytest.mark.parametrize("name", ["matrix_bits", "head_bits"])
+def test_bench_sees_a_bit_too_few(name):
+    fewer = property(lambda self: getattr(Engine, name).fget(self) - 1)
+    narrow = type("Narrow", (Engine,), {name: fewer})
+    with pytest.raises(BenchError, match="1 of 1 tests failed"):
+        run(test_filter="extreme_sums", make=narrow)

@@ -33,6 +33,11 @@ def _about_layout(engine: Engine) -> data.StructLayout:
     })
 
 
+def _word_layout(engine: Engine) -> data.StructLayout:
+    """A word, and which of its elements are not zero: 9 bits an element, as block RAM has."""
+    return data.StructLayout({"word": 8 * engine.lanes, "some": engine.lanes})
+
+
 class _Commands(wiring.Component):
     """Commands in order, decoded while the one before them runs.
 
@@ -90,18 +95,20 @@ class _Buffer(wiring.Component):
     """Circular memory of broadcast words, read by one command after the other.
 
     A command reads `words` words, HEAD the same ones for every tile. A word is free again when it was read
-    (HEAD: at the end of the command). Latency from `word` to `taken`: 0 if nothing is buffered and `take` is
-    set (bypass), else 2; one word a cycle.
+    (HEAD: at the end of the command). Latency from `word` to `there`: 0 if nothing is buffered (bypass),
+    else 3 (memory, its output register); one word a cycle.
 
     Members
     -------
     word_valid, word : as `Gather`
     next_ready, next : Out, In
         The decoded next command.
-    take, taken, out, some, about : In, Out, Out, Out, Out
-        A word can be taken in this cycle; it is taken; the word, which of its elements are not zero (found
-        on the
-        way into the memory), and what belongs to it.
+    there, take : Out, In
+        A word is there; it is taken if it is, and else the next one may pass.
+    held : Out
+        It is the one in the register, not the one that passes by.
+    kept, kept_about, passing, passing_about : Out
+        Both, with what belongs to them.
     """
 
     def __init__(self, engine: Engine):
@@ -111,40 +118,43 @@ class _Buffer(wiring.Component):
             "word_valid": In(1), "word": In(8 * engine.lanes),
             "next_ready": Out(1), "next_valid": In(1), "next_about": In(self._about), "next_words": In(8),
             "next_tiles": In(12), "next_head": In(1),
-            "take": In(1), "taken": Out(1), "out": Out(8 * engine.lanes), "some": Out(engine.lanes),
-            "about": Out(self._about),
+            "there": Out(1), "take": In(1), "held": Out(1),
+            "kept": Out(_word_layout(engine)), "kept_about": Out(self._about),
+            "passing": Out(_word_layout(engine)), "passing_about": Out(self._about),
         })
 
     def elaborate(self, platform):
         m = Module()
         depth, lanes = self._engine.vector_words, self._engine.lanes
-        stored = data.StructLayout({"word": 8 * lanes, "some": lanes})  # 9 bits an element, as block RAM has
-        m.submodules.memory = memory = Memory(shape=stored, depth=depth, init=[])
+        m.submodules.memory = memory = Memory(shape=_word_layout(self._engine), depth=depth, init=[])
         write, read = memory.write_port(), memory.read_port()
         # Pointers have a bit more than addresses: full is not empty.
         put, get, oldest = (Signal(range(2 * depth), name=name) for name in ("put", "get", "oldest"))
-        fetched, running, bypass = Signal(), Signal(), Signal()
+        read_out = Signal()         # a word is at the memory's output
+        running, passes, bypass, move = Signal(), Signal(), Signal(), Signal()
         empty = Signal(init=1)      # get == put
-        run, fetched_about = Signal(self._about), Signal(self._about)
+        run, read_about = self.passing_about, Signal(self._about)
         m.d.comb += [
             write.en.eq(self.word_valid), write.addr.eq(put), read.addr.eq(get),
-            write.data.word.eq(self.word),
-            write.data.some.eq(Cat(self.word.word_select(lane, 8).any() for lane in range(lanes))),
-            read.en.eq(running & ~empty & (~fetched | self.take)),
-            bypass.eq(running & empty & self.word_valid & ~fetched & self.take),
-            self.taken.eq((self.take & fetched) | bypass),
-            self.out.eq(Mux(fetched, read.data.word, self.word)),
-            self.some.eq(Mux(fetched, read.data.some, write.data.some)),
-            self.about.eq(Mux(fetched, fetched_about, run)),
+            self.passing.word.eq(self.word), write.data.eq(self.passing),
+            self.passing.some.eq(Cat(self.word.word_select(lane, 8).any() for lane in range(lanes))),
+            passes.eq(running & empty & self.word_valid & ~read_out & ~self.held),
+            bypass.eq(passes & self.take), self.there.eq(self.held | passes),
+            move.eq(~self.held | self.take),
+            read.en.eq(running & ~empty & (~read_out | move)),
         ]
         with m.If(self.word_valid):
             m.d.sync += [
                 put.eq(put + 1), Assert((put - oldest)[:len(put)] < depth, "vector buffer overflow"),
             ]
         with m.If(read.en):
-            m.d.sync += [fetched.eq(1), fetched_about.eq(run)]
-        with m.Elif(self.take):
-            m.d.sync += fetched.eq(0)
+            m.d.sync += [read_out.eq(1), read_about.eq(run)]
+        with m.Elif(move):
+            m.d.sync += read_out.eq(0)
+        with m.If(move):
+            m.d.sync += self.held.eq(read_out)
+            with m.If(read_out):
+                m.d.sync += [self.kept.eq(read.data), self.kept_about.eq(read_about)]
         step, again = Signal(), Signal()
         m.d.comb += step.eq(read.en | bypass)
         # What the pointers would say is known a cycle ahead. A next tile finds its words there.
@@ -255,16 +265,16 @@ class Gather(wiring.Component):
         lane_bits = exact_log2(lanes)
         holds, mask = Signal(), Signal(lanes)       # a word is here, elements still to send
         some, many = Signal(), Signal()
-        about = Signal.like(buffer.about)
+        about = Signal.like(buffer.kept_about)
         values = [Signal(8, name=f"value_{lane}", reset_less=True) for lane in range(lanes)]
         local, rest = Signal(lanes), Signal(lanes)
         pick = Pick(m, mask, local)
-        sends, done, last = Signal(), Signal(), Signal()
+        sends, done, last, taken = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             rest.eq(mask & ~pick.chosen), last.eq(~many & about.last),
             sends.eq(holds & (some | about.last) & (about.stream | rows.ready)),
             done.eq(Mux(some | about.last, self.items.ready & (about.stream | rows.ready), 1)),
-            buffer.take.eq(~holds | (~many & done)),
+            buffer.take.eq(~holds | (~many & done)), taken.eq(buffer.take & buffer.there),
             # A row leaves in the cycle of its item. `rows.ready` falls by a transfer only, so `items.valid`
             # holds.
             self.items.valid.eq(sends), self.items.p.value.eq(pick.select(values, 8)),
@@ -278,12 +288,15 @@ class Gather(wiring.Component):
             rows.p.valid.eq(some), rows.p.last.eq(last),
         ]
         with m.If(buffer.take):
-            m.d.sync += holds.eq(buffer.taken)
+            m.d.sync += holds.eq(buffer.there)
         with m.Elif(done):
             m.d.sync += [mask.eq(rest), some.eq(many), many.eq(at_least(mask, 3)[2])]
-        with m.If(buffer.taken):
-            taken = Signal(lanes)
-            m.d.comb += taken.eq(buffer.about.lanes & (buffer.some | buffer.about.stream.replicate(lanes)))
-            left = at_least(taken, 2)
-            m.d.sync += [about.eq(buffer.about), mask.eq(taken), some.eq(left[0]), many.eq(left[1])]
-            m.d.sync += [value.eq(buffer.out.word_select(lane, 8)) for lane, value in enumerate(values)]
+        # Both words are looked at, and one is chosen last: to count is long.
+        sides = []
+        for word, its in ((buffer.kept, buffer.kept_about), (buffer.passing, buffer.passing_about)):
+            elements = its.lanes & (word.some | its.stream.replicate(lanes))
+            sides.append((word.word, its, elements, Cat(*at_least(elements, 2))))
+        word, its, elements, left = (Mux(buffer.held, kept, passing) for kept, passing in zip(*sides))
+        with m.If(taken):
+            m.d.sync += [about.eq(its), mask.eq(elements), Cat(some, many).eq(left)]
+            m.d.sync += [value.eq(word.word_select(lane, 8)) for lane, value in enumerate(values)]

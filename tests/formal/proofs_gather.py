@@ -171,8 +171,8 @@ def _all_groups(dut):
 
 
 def _takes_zeros(dut):
-    with dut.module.If(dut.part("buffer").component.taken):
-        dut.module.d.sync += dut.signal("mask").eq(dut.part("buffer").component.about.lanes)
+    with dut.module.If(dut.signal("taken")):
+        dut.module.d.sync += dut.signal("mask").eq(-1)
 
 
 Picked.broken = {

@@ -32,8 +32,8 @@ class AttentionEngine(wiring.Component):
     QUERY words go to the q memory; KEY and VALUE words of the current token to their halves and to the
     writer. The first KEY word starts the work of the oldest KV command, as q is complete then; from there on
     numerators and denominators are undefined until `DRAIN_AFTER` cycles behind `att_done`. Slots are read as
-    soon as they have arrived, the current token's behind the last VALUE word. A command also waits for the
-    slots that it loads without needing them, so that no beat arrives behind its end.
+    soon as they have arrived, the current token's last, behind the last VALUE word. A command also waits for
+    the slots that it loads without needing them, so that no beat arrives behind its end.
     Throughput: one k beat and one v beat a cycle (a slot has `half` of each), and a constant an operation:
     FIRST_READ + head_words - 1 + WEIGHT_LATENCY + slots * half - 1 + END_LATENCY from the first word of k, or
     the same of one slot from the last word of v, to `att_done` if the slots are there.
@@ -123,7 +123,8 @@ class AttentionEngine(wiring.Component):
             intake.column.eq(self.column), intake.half.eq(self.half),
             walk.start.eq(intake.start), walk.base.eq(command.stage), walk.count.eq(plan.count),
             walk.half.eq(self.half), walk.head_words.eq(self.ring.head_words),
-            walk.here.eq(plan.here), walk.local.eq(plan.local), walk.kept.eq(plan.none),
+            walk.here.eq(plan.here), walk.local.eq(plan.local), walk.address.eq(plan.stage),
+            walk.kept.eq(plan.none),
             score.slopes.eq(intake.slopes), score.ring.eq(self.ring), score.column.eq(self.column),
             score.group.eq(self.group), score.position.eq(command.position), score.slot.eq(command.slot),
             bank.clear.eq(intake.start),

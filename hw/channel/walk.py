@@ -37,7 +37,8 @@ def read_port(engine: Engine, unit: data.StructLayout) -> wiring.Signature:
 
 
 class _Pointer(wiring.Component):
-    """Steps through the k beats (or the v beats) of all slots of the group; they follow each other.
+    """Steps through the k beats (or the v beats) of all slots of the group. They follow each other, but the
+    current token's slot, wherever it lies in the ring, comes last: its k and v are broadcast meanwhile.
 
     Members
     -------
@@ -45,6 +46,9 @@ class _Pointer(wiring.Component):
         Begin at staging address `base`, with `count` slots.
     half, head_words : In
         Beats of k in a slot; beats of a head. Static.
+    here, own, own_address : In
+        The current token's slot is in this group, as local slot `own`, from `own_address` on; stable from
+        before `start`.
     step : In
         Go to the next beat; only while `busy`.
     """
@@ -54,6 +58,7 @@ class _Pointer(wiring.Component):
         super().__init__({
             "start": In(1), "base": In(range(engine.stage_beats)), "count": In(10),
             "half": In(range(engine.query_words + 1)), "head_words": In(5),
+            "here": In(1), "own": In(unit["local"].shape), "own_address": In(range(engine.stage_beats)),
             "step": In(1),
             "busy": Out(1), "address": Out(range(engine.stage_beats)), "local": Out(unit["local"].shape),
             "word": Out(unit["word"].shape), "head": Out(unit["head"].shape), "first": Out(1), "last": Out(1),
@@ -63,7 +68,13 @@ class _Pointer(wiring.Component):
         m = Module()
         left = Signal(10)               # slots, this one included
         rest = Signal(5)                # beats of this head after this one
+        before = Signal.like(self.own)  # the slot before the current token's
+        begins = Signal()               # the current token's slot is the group's first one
         m.d.comb += self.last.eq(rest == 0)
+        beyond = Signal(range(1 << len(self.half)))     # from a slot's last beat to the slot after the next
+        m.d.sync += [
+            before.eq(self.own - 1), begins.eq(self.here & (self.own == 0)), beyond.eq(self.half + 1),
+        ]
         with m.If(self.step):
             m.d.sync += [
                 self.address.eq(self.address + 1), self.word.eq(self.word + 1),
@@ -76,10 +87,15 @@ class _Pointer(wiring.Component):
                     self.word.eq(0), self.head.eq(0), self.local.eq(self.local + 1), left.eq(left - 1),
                     self.busy.eq(left != 1),
                 ]
+                with m.If(self.here & (left == 2)):
+                    m.d.sync += [self.local.eq(self.own), self.address.eq(self.own_address)]
+                with m.Elif(self.here & (self.local == before)):
+                    m.d.sync += [self.local.eq(self.local + 2), self.address.eq(self.address + beyond)]
         with m.If(self.start):
+            passed = begins & (self.count != 1)
             m.d.sync += [
-                self.address.eq(self.base), self.word.eq(0), self.head.eq(0), self.local.eq(0),
-                left.eq(self.count),
+                self.address.eq(self.base + Mux(passed, self.half, 0)), self.local.eq(passed),
+                self.word.eq(0), self.head.eq(0), left.eq(self.count),
                 rest.eq(self.head_words - 1), self.first.eq(1), self.busy.eq(self.count != 0),
             ]
         return m
@@ -87,7 +103,7 @@ class _Pointer(wiring.Component):
 
 class Walk(wiring.Component):
     """Issues up to two staging reads a cycle: the next k beat if its slot is there, the next v beat if its
-    weight is known.
+    weight is known. The current token's slot comes last.
 
     Sustained rate: one k beat and one v beat a cycle while slots are there, as k runs up to `AHEAD` heads
     ahead of v.
@@ -107,8 +123,9 @@ class Walk(wiring.Component):
         Beats of k in a slot; beats of a head. Static.
     loaded : In
         Local slots 0 .. loaded - 1 have arrived from memory.
-    here, local : In
-        The current token's slot is local slot `local` of this group: it is not loaded, ...
+    here, local, address : In
+        The current token's slot is local slot `local` of this group, from beat `address` of each half on: it
+        is not loaded, ...
     taken : In
         ... but there from now on.
     kept : In
@@ -125,7 +142,8 @@ class Walk(wiring.Component):
         super().__init__({
             "start": In(1), "base": In(range(engine.stage_beats)), "count": In(10),
             "half": In(range(engine.query_words + 1)), "head_words": In(5),
-            "loaded": In(12), "here": In(1), "local": In(9), "taken": In(1), "kept": In(1),
+            "loaded": In(12), "here": In(1), "local": In(9), "address": In(range(engine.stage_beats)),
+            "taken": In(1), "kept": In(1),
             "weight": In(wiring.Signature({"valid": Out(1), "value": Out(WEIGHT_BITS)})),
             "busy": Out(1),
             "keys": Out(read_port(engine, key_layout(engine))),
@@ -140,6 +158,7 @@ class Walk(wiring.Component):
             m.d.comb += [
                 pointer.start.eq(self.start), pointer.base.eq(self.base), pointer.count.eq(self.count),
                 pointer.half.eq(self.half), pointer.head_words.eq(self.head_words),
+                pointer.here.eq(self.here), pointer.own.eq(self.local), pointer.own_address.eq(self.address),
                 read.valid.eq(pointer.step), read.address.eq(pointer.address),
             ]
             names = [name for name in read.unit.shape().members if name != "weight"]

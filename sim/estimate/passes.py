@@ -198,7 +198,7 @@ class PassModel:
         attend = np.minimum(self._populated + 1, self._layout.shape.slots)
         count = self._slots(attend).reshape(-1)
         until = 2 * self._layout.query_words - 1  # cycles from the first word of k to the last of v
-        # The current token's slot; where the ring has wrapped, it counts as the last one.
+        # The current token's slot comes last, wherever it lies in the ring.
         slot = np.minimum(self._populated, self._layout.shape.slots - 1)
         group, takes_part = self._group(ring.columns, 1 << ring.log_groups)
         here = ((slot[:, None] & ((1 << ring.log_groups) - 1)) == group) & takes_part

@@ -192,7 +192,7 @@ class Driver:
         self.writes = Sink(bench, "writes", write_layout(engine))
         self.done = Watch(bench, "att_done", event=self.finished)
         self.drain = Drain(bench, "drain", AttentionEngine.DRAIN_LATENCY, drain_layout(engine))
-        self.operations, self.first_key = 0, None
+        self.operations, self.first_key, self.last_value = 0, None, None
 
     def finished(self):
         self.loader.unfinished -= 1
@@ -228,6 +228,7 @@ class Driver:
             if kind == Cast.KEY:        # place of its first word among all broadcasts
                 self.first_key = len(self.cast.cycles) + len(self.cast.queue)
             for index in range(words):
+                self.last_value = len(self.cast.cycles) + len(self.cast.queue)
                 last = kind == Cast.VALUE and index == words - 1
                 word = beat_of(vector[index * lanes:][:lanes])
                 self.cast.send([{"kind": kind, "index": index, "last": int(last), "word": word}])

@@ -53,21 +53,22 @@ async def extreme_sums(dut):
 
 
 @cocotb.test(**LIMIT)
-@cocotb.parametrize(place=list(PLACES))
-async def one_k_and_one_v_a_cycle(dut, place):
+@cocotb.parametrize(place=list(PLACES), where=["first", "middle", "last"])
+async def one_k_and_one_v_a_cycle(dut, place, where):
     """With all slots there, a k beat and a v beat are read in every cycle, the older slots' while the
-    token's own k and v are broadcast."""
+    token's own k and v are broadcast. The token's own slot is anywhere in the ring: first, last, in the
+    middle."""
     driver = Driver(dut, place)
     ring = driver.ring
     await driver.setup()
-    command = ring.command(0, 40)
+    command = ring.command(0, position(ring, where))
     driver.send_command(command)
     await driver.bench.until(lambda: not driver.loader.todo and not driver.loader.commands, limit=1000)
     await driver.bench.step(10)
     await driver.operation(command)
     mine = ring.mine(command["attend"])
-    first, last = driver.cast.cycles[driver.first_key], driver.cast.cycles[-1]
-    held = mine.index(command["slot"]) * ring.heads if command["slot"] in mine else None
+    first, last = (driver.cast.cycles[place] for place in (driver.first_key, driver.last_value))
+    held = (len(mine) - 1) * ring.heads if command["slot"] in mine else None
     cycles, engine = driver.done.cycles[0] - first, AttentionEngine(engine=driver.engine)
     reads = walk_cycles(len(mine) * ring.heads, ring.words, engine.WEIGHT_LATENCY, AHEAD, held, last - first)
     beats = len(mine) * ring.half
@@ -75,6 +76,13 @@ async def one_k_and_one_v_a_cycle(dut, place):
     assert cycles == engine.FIRST_READ + max(reads, last - first) - 1 + engine.END_LATENCY, (
         f"{beats} beats of k in {cycles} cycles"
     )
+
+
+def position(ring, where):
+    """A position behind a full ring whose slot is the `where` one of the channel's that wrap."""
+    slots = [slot for slot in ring.mine(ring.shape.slots) if slot >= ring.shape.anchors]
+    wanted = {"first": slots[0], "middle": slots[len(slots) // 2], "last": slots[-1]}[where]
+    return next(p for p in range(2 * ring.shape.slots, 4 * ring.shape.slots) if ring.shape.slot(p) == wanted)
 
 
 @cocotb.test(**LIMIT)
@@ -88,7 +96,7 @@ async def one_slot_latency(dut):
     await driver.operation(command)
     score = Score(engine=driver.engine).LATENCY
     read, product, end = 2, 4, 2        # start to first read; read to product; last read to `att_done`
-    assert driver.done.cycles[0] - driver.cast.cycles[-1] == read + product + score + 1 + end
+    assert driver.done.cycles[0] - driver.cast.cycles[driver.last_value] == read + product + score + 1 + end
 
 
 @cocotb.test(**LIMIT)

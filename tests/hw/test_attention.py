@@ -66,6 +66,20 @@ def test_bench_sees_one_read_a_cycle(monkeypatch):
         run(test_filter="one_k_and_one_v")
 
 
+class _InPlace(Walk):
+    """Takes the current token's slot where it lies in the ring, and waits for it there."""
+
+    def _weights(self, m, keys, values):
+        m.d.comb += [keys.here.eq(0), values.here.eq(0)]
+        return super()._weights(m, keys, values)
+
+
+def test_bench_sees_a_wait_in_the_middle(monkeypatch):
+    monkeypatch.setattr(attention, "Walk", _InPlace)
+    with pytest.raises(BenchError, match="beats of k in"):
+        run(test_filter="one_k_and_one_v.*where=first")
+
+
 @pytest.mark.parametrize("name", ["kv_beats", "resident_beats"])
 def test_keys_and_values_take_half_of_the_staging_memory_each(name):
     engine = replace(card("sim2"), kv_beats=1440)

@@ -26,13 +26,13 @@ class AccumulatorBank(wiring.Component):
         Cycles from `add.valid` until the sum can be drained. The addends follow one cycle after `add.valid`
         and `add.address` (so the look-up of "touched" is off the adders' path).
     DRAIN_LATENCY : int
-        Cycles from `drain.address` to `drain.word`.
+        Cycles from `drain.address` to `drain.word`, zero where `drain.read` was low.
 
     Members
     -------
     add : {valid, address} and, a cycle later, addends
-    drain : {valid, address} and, a cycle later, word, asked for or not; with `valid` the word is drained:
-        it is zero from then on
+    drain : {valid, read, address} and, a cycle later, word; with `valid`, which goes with `read`, the word is
+        drained: it is zero from then on
     clear : In
         Makes all words zero; neither port may be used in the same cycle, nor addends be on their way.
     """
@@ -48,7 +48,9 @@ class AccumulatorBank(wiring.Component):
             "add": In(
                 wiring.Signature({"valid": Out(1), "address": Out(range(depth)), "addends": Out(word)})
             ),
-            "drain": In(wiring.Signature({"valid": Out(1), "address": Out(range(depth)), "word": In(word)})),
+            "drain": In(wiring.Signature(
+                {"valid": Out(1), "read": Out(1), "address": Out(range(depth)), "word": In(word)}
+            )),
         })
 
     def elaborate(self, platform):
@@ -72,8 +74,8 @@ class AccumulatorBank(wiring.Component):
         with m.Elif(self.add.valid | self.drain.valid):
             m.d.sync += touched.eq((touched & ~drained) | added)
 
-        there = Signal()                    # the word behind the drain's address holds a sum
-        m.d.comb += there.eq(touched.bit_select(self.drain.address, 1))
+        there = Signal()                    # the word that is read holds a sum
+        m.d.comb += there.eq(self.drain.read & touched.bit_select(self.drain.address, 1))
         for lane in range(self._lanes):
             self._lane(m, lane, valid, address, fresh, there)
         self._check(m, valid, address)
@@ -103,6 +105,7 @@ class AccumulatorBank(wiring.Component):
     def _check(self, m, valid, address):
         with m.If(self.drain.valid):
             m.d.sync += [
+                Assert(self.drain.read, "a drain that does not read"),
                 Assert(
                     ~(self.add.valid & (self.add.address == self.drain.address)), "drain meets an addition"
                 ),

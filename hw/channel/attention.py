@@ -265,7 +265,8 @@ class AttentionEngine(wiring.Component):
         with m.If(clear):
             m.d.sync += [den.eq(0) for den in dens]
         m.d.comb += [
-            bank.drain.valid.eq(answer.address.valid), bank.drain.address.eq(answer.address.address),
+            bank.drain.valid.eq(answer.address.valid), bank.drain.read.eq(answer.address.read),
+            bank.drain.address.eq(answer.address.address),
             answer.banked.eq(bank.drain.word),
         ]
         m.d.comb += [word.eq(den) for word, den in zip(answer.word, dens)]

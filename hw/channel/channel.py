@@ -267,23 +267,16 @@ class Channel(wiring.Component):
         for part in (lanes, attention):
             m.d.comb += [part.drain.valid.eq(mine), part.drain.request.eq(request)]
         m.d.comb += fetch.count_index.eq(request.address)
-        asked, counted = [valid], Signal()
-        for _ in range(lanes.DRAIN_LATENCY):
-            now = Signal()
-            m.d.sync += now.eq(asked[-1])
-            asked.append(now)
-        count = Signal(32)              # as late as the words of lane group and attention
-        m.d.sync += [
-            counted.eq(mine & (request.source == Source.COUNTER)), count.eq(Mux(counted, fetch.count, 0)),
-        ]
-        # Every part speaks zero when it is not asked, so one word or none is on the way: another channel's
-        # answer may be on the bus.
+        answered, counted = Signal(), Signal()      # as late as the words of lane group and attention
+        m.d.sync += [answered.eq(valid), counted.eq(mine & (request.source == Source.COUNTER))]
+        count = Cat(fetch.count[:16], C(0, 16), fetch.count[16:])
+        # One part speaks, or none: another channel's answer may be on the bus, so this one's is zero then.
         parts = [
-            lanes.drain.word.as_value(), attention.drain.word.as_value(), lanes.side.data.as_value(),
-            Cat(count[:16], C(0, 16), count[16:]),
+            *(Mux(part.drain.speaks, part.drain.word.as_value(), 0) for part in (lanes, attention)),
+            Mux(counted, count, 0), lanes.side.data.as_value(),
         ]
         m.d.sync += [
-            self.drain_valid.eq(asked[-1]), self.side_valid.eq(lanes.side.valid),
+            self.drain_valid.eq(answered), self.side_valid.eq(lanes.side.valid),
             self.drain.as_value().eq(reduce(or_, parts)),
         ]
         m.d.sync += [self.op_done.eq(lanes.op_done), self.attention_done.eq(attention.att_done)]

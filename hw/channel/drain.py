@@ -9,9 +9,13 @@ from ..types import DrainRequest, Source, drain_layout
 
 
 def drain_port(engine: Engine) -> wiring.Signature:
-    """A request, and `Answer.LATENCY` cycles later a word; the word is zero at all other times, so parts can
-    be ORed."""
-    return wiring.Signature({"valid": Out(1), "request": Out(DrainRequest), "word": In(drain_layout(engine))})
+    """A request, and `Answer.LATENCY` cycles later `speaks` and a word.
+
+    Without `speaks` the word is anything: who listens masks it in the level of logic that joins the parts.
+    """
+    return wiring.Signature({
+        "valid": Out(1), "request": Out(DrainRequest), "speaks": In(1), "word": In(drain_layout(engine)),
+    })
 
 
 class Answer(wiring.Component):
@@ -35,21 +39,21 @@ class Answer(wiring.Component):
     -------
     drain : In(drain_port(engine))
     address : Out
-        {valid, address} for the bank's drain port, in the cycle of the request.
+        {valid, read, address} for the bank's drain port, in the cycle of the request.
     banked : In
-        The bank's word, one cycle later; anything in all other cycles.
+        The bank's word, one cycle later, zero if it was not read.
     word : In
         Lanes of the other source.
     """
 
-    LATENCY = 2
+    LATENCY = 1
 
     def __init__(self, *, engine: Engine, bank: Source, fixed: Source):
         self._bank, self._fixed = bank, fixed
         layout = drain_layout(engine)
         super().__init__({
             "drain": In(drain_port(engine)),
-            "address": Out(wiring.Signature({"valid": Out(1), "address": Out(8)})),
+            "address": Out(wiring.Signature({"valid": Out(1), "read": Out(1), "address": Out(8)})),
             "banked": In(layout),
             "word": In(layout),
         })
@@ -57,17 +61,17 @@ class Answer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         request = self.drain.request
-        fixed, asked = Signal(), Signal()
+        fixed = Signal()
         kept = Signal.like(self.word.as_value(), reset_less=True)
         m.d.comb += [
-            self.address.valid.eq(self.drain.valid & (request.source == self._bank)),
-            self.address.address.eq(request.address),
-            fixed.eq(self.drain.valid & (request.source == self._fixed)),
+            self.address.read.eq(request.source == self._bank), self.address.address.eq(request.address),
+            self.address.valid.eq(self.drain.valid & self.address.read),
+            fixed.eq(request.source == self._fixed),
+            self.drain.word.as_value().eq(self.banked.as_value() | kept),
         ]
-        # Registers that are cleared rather than selected: an OR is all the logic of the way out.
+        # Words are cleared rather than selected, by the source alone: whether it was asked for comes late.
         m.d.sync += [
             kept.eq(Mux(fixed, self.word.as_value(), 0)),
-            asked.eq(self.address.valid),
-            self.drain.word.as_value().eq(Mux(asked, self.banked.as_value(), 0) | kept),
+            self.drain.speaks.eq(self.drain.valid & (self.address.read | fixed)),
         ]
         return m

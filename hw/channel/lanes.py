@@ -284,7 +284,8 @@ class LaneGroup(wiring.Component):
         best = head.best
         fields = [best.logit[:32].as_signed(), best.logit[32:].as_signed(), best.id, best.any]
         m.d.comb += [
-            bank.drain.valid.eq(answer.address.valid), bank.drain.address.eq(answer.address.address),
+            bank.drain.valid.eq(answer.address.valid), bank.drain.read.eq(answer.address.read),
+            bank.drain.address.eq(answer.address.address),
         ]
         for lane in range(self._engine.lanes):
             m.d.comb += answer.banked[lane].eq(bank.drain.word[lane])

@@ -4,6 +4,7 @@ group that has one."""
 from amaranth.hdl import Cat, Mux, Signal, Value
 
 GROUP = 4
+COUNTED = 5  # leaves room in a LUT of six inputs for what makes a bit of the mask
 
 
 class Pick:
@@ -47,9 +48,9 @@ def _any(values) -> Value:
 
 
 def at_least(mask, most: int) -> list:
-    """[k]: more than k bits of `mask` are set, for k < `most`: six bits at a time, then three sums at a
-    time."""
-    sums = [_fold([[bit] for bit in mask[i : i + 6]], most) for i in range(0, len(mask), 6)]
+    """[k]: more than k bits of `mask` are set, for k < `most`: `COUNTED` bits at a time, then three
+    sums at a time."""
+    sums = [_fold([[bit] for bit in mask[i : i + COUNTED]], most) for i in range(0, len(mask), COUNTED)]
     while len(sums) > 1:
         sums = [_fold(sums[i : i + 3], most) for i in range(0, len(sums), 3)]
     return sums[0] + [0] * (most - len(sums[0]))

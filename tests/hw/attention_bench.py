@@ -285,5 +285,6 @@ class Driver:
             await self.bench.until(lambda: not self.commands.queue, limit=200)
             await self.bench.step(AttentionEngine.SETTLING + 1)
             await self.operation(command)
+        await self.bench.until(lambda: not self.cast.queue, limit=200)      # a word that is not for attention
         await self.bench.finish()
         assert self.done.count == len(plan) > 0 and self.drain.count > 0

@@ -11,13 +11,13 @@ def beat_of(numbers) -> dict:
 
 
 class Drain(Agent):
-    """Asks one request a cycle; the word must be zero unless it answers one."""
+    """Asks one request a cycle; the part must speak when it answers one, and at no other time."""
 
     def __init__(self, bench, part, latency, layout):
         super().__init__(bench)
         self.latency, self.layout = latency, layout
         self.valid, self.request = getattr(self.dut, f"{part}__valid"), getattr(self.dut, f"{part}__request")
-        self.word = getattr(self.dut, f"{part}__word")
+        self.word, self.speaks = getattr(self.dut, f"{part}__word"), getattr(self.dut, f"{part}__speaks")
         self.queue, self.waiting, self.answers = [], [], []
 
     def ask(self, source, address=0, after=0):
@@ -39,13 +39,12 @@ class Drain(Agent):
         self.request.value = request.as_value().value
 
     def sample(self):
-        word = int(self.word.value)
-        if self.waiting and self.waiting[0][0] == self.bench.cycle:
+        due = bool(self.waiting) and self.waiting[0][0] == self.bench.cycle
+        assert int(self.speaks.value) == due, "an answer without a request, or none to one"
+        if due:
             _, source, address = self.waiting.pop(0)
-            self.answers.append((source, address, fields(self.layout, word)))
+            self.answers.append((source, address, fields(self.layout, int(self.word.value))))
             self.count += 1
-        else:
-            assert word == 0, "a drain word without a request"
 
     def check_empty(self):
         assert not self.queue and not self.waiting

@@ -47,7 +47,8 @@ class Ports(Agent):
             and not (add and address == drain)
             and drain not in self.recent
         )
-        dut.drain__valid.value, dut.drain__address.value = int(ask), drain
+        dut.drain__valid.value, dut.drain__read.value = int(ask), int(ask or rng.random() < 0.3)
+        dut.drain__address.value = drain
         self.recent = [address] if add else []      # the sum is complete ADD_LATENCY = 2 cycles later
         self.late, self.expecting = None, ask
         if ask:
@@ -108,7 +109,7 @@ async def forgets(dut, how):
         dut.clear.value = 0
     await add_and_drain(bench, 1)
     for i in range(depth):
-        dut.drain__valid.value, dut.drain__address.value = 1, i
+        dut.drain__valid.value, dut.drain__read.value, dut.drain__address.value = 1, 1, i
         await bench.step()
         assert set(fields(word, int(dut.drain__word.value))) == {1 if i == 0 else 0}
 
@@ -119,6 +120,6 @@ async def collision(dut):
     bench = Bench(dut)
     dut.add__valid.value = dut.drain__valid.value = dut.clear.value = 0
     await bench.reset()
-    dut.add__valid.value = dut.drain__valid.value = 1
+    dut.add__valid.value = dut.drain__valid.value = dut.drain__read.value = 1
     dut.add__address.value = dut.drain__address.value = 3
     await bench.step(3)

@@ -11,8 +11,8 @@ from symlight.hw.config import Engine, card
 SMALL = {"lanes": 16, "accumulators": 16}
 
 
-def run(config=SMALL, test_filter=None, seed=1, make=Engine, **parameters):
-    component = LaneGroup(engine=make(**replace(card("sim2"), **config).to_json()))
+def run(config=SMALL, test_filter=None, seed=1, make=Engine, kind=LaneGroup, **parameters):
+    component = kind(engine=make(**replace(card("sim2"), **config).to_json()))
     return run_bench(
         component, "cocotb_lanes", test_filter, parameters={"engine": config, **parameters}, seed=seed
     )
@@ -34,3 +34,17 @@ def test_bench_sees_a_bit_too_few(name):
     narrow = type("Narrow", (Engine,), {name: fewer})
     with pytest.raises(BenchError, match="1 of 1 tests failed"):
         run(test_filter="extreme_sums", make=narrow)
+
+
+class _Talks(LaneGroup):
+    """Answers requests that are for others, too."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.drain.speaks.eq(1)
+        return m
+
+
+def test_bench_sees_an_answer_without_a_request():
+    with pytest.raises(BenchError, match="an answer without a request"):
+        run(test_filter="random_commands", kind=_Talks)

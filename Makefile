@@ -36,7 +36,7 @@ formal: $(STAMP) ## the formal proofs: docs/evidence/formal.json and formal.md (
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[evidence]'
 	$(BIN)/python -m symlight.bitstreams.formal
 
-evidence: $(STAMP) ## depth of logic, resources, place and route, lint: docs/evidence/ (an hour; goes on where it was)
+evidence: formal ## proofs, depth of logic, resources, place and route, lint: docs/evidence/ (an hour; goes on where it was)
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[evidence]'
 	$(BIN)/python -m symlight.bitstreams.evidence
 

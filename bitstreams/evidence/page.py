@@ -16,6 +16,8 @@ it again (it takes a while; results
 are kept by content, so it can be interrupted). It says what the design is *aimed at* - {clock} MHz on an
 Alveo U50 - and not what it reaches there:
 only place and route by the vendor's tools on the real part can tell that.
+
+The formal proofs have a [page of their own](formal.md).
 """
 ROUTABLE = 0.8  # share of a die's resources beyond which a route is not to be expected
 
@@ -149,12 +151,15 @@ def _kernel(kernel: dict, units: dict) -> str:
     )
     text += _table(["", "LUT", "FF", "RAMB36", "UltraRAM", "DSP"], rows)
     fullest = max(max(split[f"slr{die}_share"].values()) for die in (0, 1))
+    text += (
+        "\nThese are counts alone: the platform's own logic is not taken off, and yosys leaves additions "
+        "behind a multiplier in LUTs that the DSP slice could take; how much the vendor's tools take into it "
+        "is not known here.\n"
+    )
     if split["fits"] and fullest > ROUTABLE:
         text += (
-            f"\nThat it fits is a matter of counts alone. The platform's own logic is not taken off, and a "
-            f"die filled to {fullest:.0%} of a kind is more than a router can be expected to manage "
-            f"(beyond {ROUTABLE:.0%} it seldom does). yosys leaves additions behind a multiplier in LUTs "
-            "that the DSP slice could take; how much the vendor's tools take into it is not known here.\n"
+            f"A die filled to {fullest:.0%} of a kind is more than a router can be expected to manage "
+            f"(beyond {ROUTABLE:.0%} it seldom does).\n"
         )
     text += "\nThe same of every unit, with the units in it:\n\n"
     return text + _table(

@@ -103,6 +103,8 @@ class Channel(wiring.Component):
     ----------
     DRAIN_LATENCY : int
         Cycles from `request` to `drain`.
+    DRAIN_GUARD : int
+        Least cycles from `op_done` to the first `request` for the operation's results.
 
     Members
     -------
@@ -123,7 +125,7 @@ class Channel(wiring.Component):
         A SIDE beat is in the low lanes of `drain`; never while a drain is answered.
     op_done, attention_done : Out
         Pulses: the results of a MATRIX or HEAD command, of a KvCommand, are complete before a drain request
-        that follows can ask for them (`LaneGroup.DRAIN_GUARD`, `AttentionEngine.DRAIN_AFTER`).
+        that follows reaches them (`DRAIN_GUARD`, `AttentionEngine.DRAIN_AFTER`).
     clear : In
         Zero the traffic counters.
     abort, quiet, write_quiet : In, Out, Out
@@ -133,6 +135,7 @@ class Channel(wiring.Component):
     """
 
     DRAIN_LATENCY = LaneGroup.DRAIN_LATENCY + 2
+    DRAIN_GUARD = LaneGroup.DRAIN_GUARD - OUTPUT_REGISTERS - INPUT_REGISTERS
 
     def __init__(self, engine: Engine):
         self._engine = engine

@@ -100,32 +100,33 @@ class _Buffer(wiring.Component):
 
     Members
     -------
-    word_valid, word : as `Gather`
+    word_valid, word : In
+        As `Gather`, and which elements are not zero.
     next_ready, next : Out, In
         The decoded next command.
     there, take : Out, In
         A word is there; it is taken if it is, and else the next one may pass.
     held : Out
         It is the one in the register, not the one that passes by.
-    kept, kept_about, passing, passing_about : Out
-        Both, with what belongs to them.
+    kept, kept_about, passing_about : Out
+        The one in the register, and what belongs to either.
     """
 
     def __init__(self, engine: Engine):
         self._engine = engine
         self._about = _about_layout(engine)
         super().__init__({
-            "word_valid": In(1), "word": In(8 * engine.lanes),
+            "word_valid": In(1), "word": In(_word_layout(engine)),
             "next_ready": Out(1), "next_valid": In(1), "next_about": In(self._about), "next_words": In(8),
             "next_tiles": In(12), "next_head": In(1),
             "there": Out(1), "take": In(1), "held": Out(1),
             "kept": Out(_word_layout(engine)), "kept_about": Out(self._about),
-            "passing": Out(_word_layout(engine)), "passing_about": Out(self._about),
+            "passing_about": Out(self._about),
         })
 
     def elaborate(self, platform):
         m = Module()
-        depth, lanes = self._engine.vector_words, self._engine.lanes
+        depth = self._engine.vector_words
         m.submodules.memory = memory = Memory(shape=_word_layout(self._engine), depth=depth, init=[])
         write, read = memory.write_port(), memory.read_port()
         # Pointers have a bit more than addresses: full is not empty.
@@ -136,8 +137,7 @@ class _Buffer(wiring.Component):
         run, read_about = self.passing_about, Signal(self._about)
         m.d.comb += [
             write.en.eq(self.word_valid), write.addr.eq(put), read.addr.eq(get),
-            self.passing.word.eq(self.word), write.data.eq(self.passing),
-            self.passing.some.eq(Cat(self.word.word_select(lane, 8).any() for lane in range(lanes))),
+            write.data.eq(self.word),
             passes.eq(running & empty & self.word_valid & ~read_out & ~self.held),
             bypass.eq(passes & self.take), self.there.eq(self.held | passes),
             move.eq(~self.held | self.take),
@@ -249,8 +249,10 @@ class Gather(wiring.Component):
             buffer.next_about.eq(decoded.about),
             buffer.next_words.eq(decoded.words), buffer.next_tiles.eq(decoded.tiles),
             buffer.next_head.eq(decoded.head),
-            buffer.word_valid.eq(self.word_valid), buffer.word.eq(self.word),
+            buffer.word_valid.eq(self.word_valid), buffer.word.word.eq(self.word),
         ]
+        some = (self.word.word_select(lane, 8).any() for lane in range(self._engine.lanes))
+        m.d.comb += buffer.word.some.eq(Cat(some))
         self._pick(m, buffer, rows.i)
         return m
 
@@ -293,7 +295,7 @@ class Gather(wiring.Component):
             m.d.sync += [mask.eq(rest), some.eq(many), many.eq(at_least(mask, 3)[2])]
         # Both words are looked at, and one is chosen last: to count is long.
         sides = []
-        for word, its in ((buffer.kept, buffer.kept_about), (buffer.passing, buffer.passing_about)):
+        for word, its in ((buffer.kept, buffer.kept_about), (buffer.word, buffer.passing_about)):
             elements = its.lanes & (word.some | its.stream.replicate(lanes))
             sides.append((word.word, its, elements, Cat(*at_least(elements, 2))))
         word, its, elements, left = (Mux(buffer.held, kept, passing) for kept, passing in zip(*sides))

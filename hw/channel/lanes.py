@@ -200,15 +200,15 @@ class LaneGroup(wiring.Component):
         Sources ACC (clears the word) and BEST; other sources are ignored.
     """
 
-    LATENCY = 1
-    DRAIN_GUARD = 1 + AccumulatorBank.ADD_LATENCY     # operands, then the addition
+    LATENCY = 0
+    DRAIN_GUARD = 2 + AccumulatorBank.ADD_LATENCY     # operands, product, then the addition
     DRAIN_LATENCY = Answer.LATENCY
     SIDE_LATENCY = 1
 
     def __init__(self, *, engine: Engine):
         self._engine = engine
         self._head = Head(engine=engine)
-        self.HEAD_LATENCY = self._head.LATENCY + 3
+        self.HEAD_LATENCY = self._head.LATENCY + 2
         super().__init__({
             "index": In(5),
             "commands": In(stream.Signature(ChannelCommand)),
@@ -246,12 +246,12 @@ class LaneGroup(wiring.Component):
             bank.add.valid.eq(products.add), bank.add.address.eq(products.word),
             head.end.eq(products.tile),
         ]
+        m.d.comb += self.op_done.eq(control.token.last | control.head_done)     # a register takes it outside
+        side = self.side.data.as_value()
         m.d.sync += [
             self.side.valid.eq(control.pass_side),
-            self.op_done.eq(control.token.last | control.head_done),
+            side.eq(Mux(control.pass_side, self.beats.payload.as_value(), 0)),
         ]
-        side = self.side.data.as_value()
-        m.d.sync += side.eq(Mux(control.pass_side, self.beats.payload.as_value(), 0))
         self._multiply(m, control.token, *tokens, bank, head)
         self._answer(m, bank, head)
         return m

@@ -9,6 +9,7 @@ from channel_agents import Drains, Pulses, Reads, Writes
 from channel_bench import Watch, beat_of
 from memory_bench import beat_at
 
+from symlight.hw.channel.channel import Channel
 from symlight.hw.channel.fetch import SCALE_BEATS
 from symlight.hw.config import card
 from symlight.hw.sequencer.dispatch import SPACING
@@ -179,6 +180,7 @@ class ChannelBench:
         self.send_vector(vector)
         self.operations += 1
         await self.bench.until(lambda: self.done.count == self.operations, limit)
+        await self.bench.step(Channel.DRAIN_GUARD - 1)      # the pulse was in the cycle before
         await self._compare(requests, answers, command)
         if attention:
             await self.bench.until(lambda: self.attended.count == before + 1, limit)

@@ -58,7 +58,7 @@ def modules(engine: Engine) -> list[Placed]:
         Placed("gather", lambda e: Gather(e), lanes, lanes),
         Placed("fetch", lambda e: Fetch(e), lanes, lanes),
         Placed("lane group", lambda e: LaneGroup(engine=_with(e, lanes=16)), 16, lanes),
-        Placed("accumulator bank", lambda e: AccumulatorBank(lanes=8, depth=e.accumulators), 8, lanes),
+        Placed("accumulator bank", _bank, 8, lanes),
         Placed("attention score", lambda e: Score(engine=e), lanes, lanes),
         Placed("requantise and eventise", lambda e: Eventise(4), 4, lanes),
         Placed("LayerNorm statistics", lambda e: LayerNormStatistics(8, e.width_words), 8, lanes),
@@ -67,6 +67,10 @@ def modules(engine: Engine) -> list[Placed]:
         Placed("argmax", lambda e: Argmax(_with(e, lanes=16)), 0, 0),
         Placed("dispatcher", lambda e: Dispatcher(e), 0, 0),
     ]
+
+
+def _bank(engine: Engine) -> AccumulatorBank:
+    return AccumulatorBank(lanes=8, depth=engine.accumulators, width=engine.matrix_bits)
 
 
 def _with(engine: Engine, **changes) -> Engine:

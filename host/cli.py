@@ -30,8 +30,20 @@ def cli():
 
 
 for command in (
-    generate, chat, bench, bench_table, estimate, inspect, devices, selftest, verilog, package, manifests,
-    train, quantise, synthesize,
+    generate,
+    chat,
+    bench,
+    bench_table,
+    estimate,
+    inspect,
+    devices,
+    selftest,
+    verilog,
+    package,
+    manifests,
+    train,
+    quantise,
+    synthesize,
 ):
     cli.add_command(command)
 

@@ -158,7 +158,7 @@ def simulated_api(kernel: KernelInfo, options: DeviceOptions, progress: Progress
     from symlight.sim.options import SimOptions
 
     def of_build(stage: str, done: int, total: int) -> None:
-        if stage != "simulate":     # runs show their tokens
+        if stage != "simulate":  # runs show their tokens
             progress(stage, done, total)
 
     cache = options.cache / "models"

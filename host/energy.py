@@ -15,9 +15,9 @@ from symlight.model.errors import UserError
 
 # seconds between two measurements of the card's sensors; reading more often repeats them
 REFRESH = 1.0
-REPEATED = 1.5          # refreshes that an equal reading stands for before it counts as measured again
-MAX_GAP = 5.0           # seconds between two samples that a window may contain
-MIN_SAMPLES = 5         # distinct samples inside a window, so that its ends do not decide
+REPEATED = 1.5  # refreshes that an equal reading stands for before it counts as measured again
+MAX_GAP = 5.0  # seconds between two samples that a window may contain
+MIN_SAMPLES = 5  # distinct samples inside a window, so that its ends do not decide
 
 
 class NotCovered(UserError):
@@ -39,7 +39,12 @@ def new_readings(times: Sequence[float], readings: Sequence[Hashable], refresh: 
 
 
 def energy(
-    times: Sequence[float], watts: Sequence[float], begin: float, end: float, *, max_gap: float = MAX_GAP,
+    times: Sequence[float],
+    watts: Sequence[float],
+    begin: float,
+    end: float,
+    *,
+    max_gap: float = MAX_GAP,
     min_samples: int = MIN_SAMPLES,
 ) -> float:
     """Joules between `begin` and `end`, out of distinct samples in order of time.
@@ -53,7 +58,7 @@ def energy(
     first, last = int(np.searchsorted(t, begin, "right")) - 1, int(np.searchsorted(t, end, "left"))
     if first < 0 or last == len(t):
         raise NotCovered("the sensor was not read on both sides of the window")
-    inside = slice(first + 1, last)     # strictly between the ends
+    inside = slice(first + 1, last)  # strictly between the ends
     if last - first - 1 < min_samples:
         raise NotCovered(
             f"{last - first - 1} sensor readings in {end - begin:.1f} s are too few; measure for longer"
@@ -84,8 +89,9 @@ def split(active_watts: float, idle_watts: float, tokens_per_second: float) -> S
     """Equation 8: the energy of a token, and what of it the loaded idle power would have taken in the same
     time."""
     return Split(
-        active_watts / tokens_per_second, idle_watts / tokens_per_second,
-        (active_watts - idle_watts) / tokens_per_second
+        active_watts / tokens_per_second,
+        idle_watts / tokens_per_second,
+        (active_watts - idle_watts) / tokens_per_second,
     )
 
 

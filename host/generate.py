@@ -84,7 +84,7 @@ def _one_turn(
                 should_stop=output.stopped,
             )
         finally:
-            status.stop()       # also before the end of the line
+            status.stop()  # also before the end of the line
             output.finish()
     if values["stats"]:
         print_stats(console, turn, machine)

@@ -18,8 +18,16 @@ from .models import open_package
 from .options import PATH, card_options, model_option
 
 CHECKPOINT, TRAINING = "model.safetensors", "train.json"  # in the folder that training writes
-PROVENANCE = ("parameters", "training", "steps", "seconds", "train_tokens", "tokens_seen", "heldout_bytes",
-              "heldout_bits_per_byte")  # of TRAINING
+PROVENANCE = (
+    "parameters",
+    "training",
+    "steps",
+    "seconds",
+    "train_tokens",
+    "tokens_seen",
+    "heldout_bytes",
+    "heldout_bits_per_byte",
+)  # of TRAINING
 HBM_MAP = "hbm_map.json"
 out_option = click.option("--out", type=PATH, required=True, metavar="DIR", help="Folder to write.")
 

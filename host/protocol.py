@@ -17,10 +17,10 @@ from .machine import Machine, Progress, RunResult, silent
 from .telemetry import Sampler, Series
 from .verify import VerificationError
 
-IDLE_DROPPED = 5.0      # seconds at the beginning of an idle window in which the card cools down
+IDLE_DROPPED = 5.0  # seconds at the beginning of an idle window in which the card cools down
 # seconds of requests before the window of requests: the sensor's last idle reading must lie outside
 LEAD = 2.0
-SLEEP = 0.5             # seconds between two looks at progress and Ctrl-C
+SLEEP = 0.5  # seconds between two looks at progress and Ctrl-C
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,8 @@ class ProtocolSettings:
         if not self.prefixes or len(set(self.prefixes)) != len(self.prefixes):
             raise UserError(f"the prefixes {list(self.prefixes)} must be different numbers, at least one")
         for what, value, least in (
-            ("prefix", min(self.prefixes), 1), ("number of new tokens", self.new_tokens, 1),
+            ("prefix", min(self.prefixes), 1),
+            ("number of new tokens", self.new_tokens, 1),
             ("number of rounds", self.rounds, 1),
         ):
             if value < least:
@@ -82,7 +83,7 @@ class Request:
 class Window:
     """A stretch of time, in seconds of the sampler's clock, over which power is integrated."""
 
-    kind: str       # "idle before", "active", "idle after"
+    kind: str  # "idle before", "active", "idle after"
     begin: float
     end: float
 
@@ -92,7 +93,7 @@ class Round:
     """What one prefix did in one round."""
 
     prefix: int
-    number: int     # from 1
+    number: int  # from 1
     new_tokens: int
     requests: list[Request] = field(default_factory=list)
     windows: list[Window] = field(default_factory=list)

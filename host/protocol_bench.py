@@ -37,9 +37,9 @@ def prompts(package: Package, settings: ProtocolSettings) -> dict[int, list[int]
     }
 
 
-def reference_tokens(package: Package, settings: ProtocolSettings, progress: Progress = silent) -> dict[
-    int, list[int]
-]:
+def reference_tokens(
+    package: Package, settings: ProtocolSettings, progress: Progress = silent
+) -> dict[int, list[int]]:
     """What every prefix must be followed by."""
     found: dict[int, list[int]] = {}
     for i, (prefix, prompt) in enumerate(prompts(package, settings).items()):
@@ -78,8 +78,13 @@ class Results:
 
 
 def run_protocol(
-    package: Package, options: DeviceOptions, settings: ProtocolSettings, results: Results, *,
-    verify: bool = False, console: Console,
+    package: Package,
+    options: DeviceOptions,
+    settings: ProtocolSettings,
+    results: Results,
+    *,
+    verify: bool = False,
+    console: Console,
 ) -> dict:
     """Open the device, run the protocol, write and return what it says."""
     with ProgressView(console) as progress:
@@ -89,8 +94,14 @@ def run_protocol(
             timing = "kernel" if options.device == "sim" else "host"
             facts = _facts(package, options, machine, verify)
             campaign = Campaign(
-                machine, settings, prompts(package, settings), None if sensor is None else Sampler(sensor),
-                about_sensor, timing=timing, expected=expected, progress=progress,
+                machine,
+                settings,
+                prompts(package, settings),
+                None if sensor is None else Sampler(sensor),
+                about_sensor,
+                timing=timing,
+                expected=expected,
+                progress=progress,
             )
             result: dict = {}
 
@@ -108,13 +119,16 @@ def _facts(package: Package, options: DeviceOptions, machine, verify: bool) -> d
     card = getattr(machine, "card", None)
     return {
         "device": options.device,
-        "about_device": None if card is None else {
-            name: card.info(name) for name in ("name", "bdf", "max_clock_frequency_mhz")
-        },
+        "about_device": None
+        if card is None
+        else {name: card.info(name) for name in ("name", "bdf", "max_clock_frequency_mhz")},
         "build_id": None if card is None else f"{machine.build_id:032x}",
-        "model": package.meta.name, "synthetic": package.meta.synthetic, "package": package.digest,
+        "model": package.meta.name,
+        "synthetic": package.meta.synthetic,
+        "package": package.digest,
         "verified": verify,
-        "commit": commit(), "version": symlight.__version__,
+        "commit": commit(),
+        "version": symlight.__version__,
         "began": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
@@ -197,8 +211,13 @@ def take_protocol(values: dict) -> InRounds | None:
 
 
 def bench_in_rounds(
-    package: Package, options: DeviceOptions, asked: InRounds, *, out: Path | None, as_json: bool,
-    console: Console
+    package: Package,
+    options: DeviceOptions,
+    asked: InRounds,
+    *,
+    out: Path | None,
+    as_json: bool,
+    console: Console,
 ) -> None:
     """The command's part of a measurement in rounds."""
     results = Results(out or default_path(options.device))

@@ -34,9 +34,9 @@ FIGURES = {
 }
 
 
-def figures(done: Round, power: tuple[list[float], list[float]], say: Callable[[str], None]) -> dict[
-    str, float | None
-]:
+def figures(
+    done: Round, power: tuple[list[float], list[float]], say: Callable[[str], None]
+) -> dict[str, float | None]:
     """`FIGURES` of one round; None where nothing was measured, and then `say` gets a sentence about it."""
     found: dict[str, float | None] = dict.fromkeys(FIGURES)
     prefill, decode = (
@@ -44,8 +44,9 @@ def figures(done: Round, power: tuple[list[float], list[float]], say: Callable[[
     )
     found["decode_tokens_per_second"] = energy.decode_rate(done.generated, decode)
     found["request_tokens_per_second"] = energy.request_rate(done.generated, prefill, decode)
-    found["prefill_seconds"], found["decode_seconds"] = prefill / len(done.requests), decode / len(
-        done.requests
+    found["prefill_seconds"], found["decode_seconds"] = (
+        prefill / len(done.requests),
+        decode / len(done.requests),
     )
     watts = {window.kind: _watts(done, window, power, say) for window in done.windows} if power[0] else {}
     found["active_watts"] = watts.get("active")
@@ -87,7 +88,9 @@ def over_rounds(values: list[float | None]) -> dict | None:
         return None
     middle = median(values)
     return {
-        "median": middle, "min": min(values), "max": max(values),
+        "median": middle,
+        "min": min(values),
+        "max": max(values),
         "spread": energy.spread(values) if middle else None,
     }
 
@@ -128,7 +131,9 @@ def protocol_json(record: Record, facts: dict) -> dict:
         "sensor": record.sensor,
         "about_sensor": record.about_sensor,
         "readings": {
-            "taken": len(record.series.samples), "distinct": len(power[0]), "failed": record.failed_readings
+            "taken": len(record.series.samples),
+            "distinct": len(power[0]),
+            "failed": record.failed_readings,
         },
         "figures": FIGURES,
         "rounds": rounds,
@@ -151,14 +156,20 @@ def _round_json(record: Record, done: Round, power, say) -> dict:
     found["device_passes_per_second"] = _device_rate(done, record.clock_mhz)
     windows = [
         {
-            "kind": w.kind, "begin": w.begin, "end": w.end,
+            "kind": w.kind,
+            "begin": w.begin,
+            "end": w.end,
             "temperatures": record.series.temperatures(w.begin, w.end),
         }
         for w in done.windows
     ]
     return {
-        "prefix": done.prefix, "round": done.number, "requests": len(done.requests),
-        "generated": done.generated, **found, "windows": windows,
+        "prefix": done.prefix,
+        "round": done.number,
+        "requests": len(done.requests),
+        "generated": done.generated,
+        **found,
+        "windows": windows,
         "seconds_of_requests": [
             [request.prefill_seconds, request.decode_seconds] for request in done.requests
         ],

@@ -43,7 +43,7 @@ class Session:
 
     def __init__(self, machine: Machine, *, eos: int | None = None, verifier: Verifier | None = None):
         self.machine, self.eos, self._verifier = machine, eos, verifier
-        self._seconds = 0.0     # the machine's share of the current turn
+        self._seconds = 0.0  # the machine's share of the current turn
 
     def turn(
         self,

@@ -19,7 +19,7 @@ from symlight.model.errors import UserError
 from .card import Card
 from .energy import REFRESH, REPEATED, new_readings
 
-PERIOD = 0.25       # seconds between two looks: a new measurement is seen that late at most
+PERIOD = 0.25  # seconds between two looks: a new measurement is seen that late at most
 PCI = Path("/sys/bus/pci/devices")
 
 
@@ -44,7 +44,7 @@ class Sensor(Protocol):
 def _number(text: object) -> float | None:
     """Sensor values are text, and "N/A" or worse when there is none."""
     try:
-        value = float(text)     # type: ignore[arg-type]
+        value = float(text)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return None
     return value if math.isfinite(value) else None
@@ -117,7 +117,7 @@ class HwmonSensor:
         warm = {}
         for label in sorted(self._folder.glob("temp*_label")):
             name, value = self._value(label.name), _number(self._value(label.name.replace("label", "input")))
-            if name and value:      # 0: not on this card
+            if name and value:  # 0: not on this card
                 warm[name] = value / 1000
         # Voltages and currents change when power does not.
         lines = [
@@ -206,7 +206,7 @@ class Sampler:
 
     def __exit__(self, *_) -> None:
         self._stop.set()
-        self._thread.join(self.patience)    # a sensor that never answers must not hold up the end
+        self._thread.join(self.patience)  # a sensor that never answers must not hold up the end
 
     def _run(self) -> None:
         while True:

@@ -115,7 +115,8 @@ def locate(
         )
         if difference is not None:
             where = (
-                "before any pass" if inside is None
+                "before any pass"
+                if inside is None
                 else f"while ingesting {ingested} (id {inside}, position {reference.position - 1})"
             )
             return f"first visible difference {where}: {difference}"

@@ -12,35 +12,45 @@ from symlight.model.errors import UserError
 class Engine:
     """Dimensions of a kernel. Depths are powers of two; widths follow from `lanes`."""
 
-    channels: int               # HBM pseudo-channels, one AXI port each
+    channels: int  # HBM pseudo-channels, one AXI port each
     # multiply-accumulate lanes of a channel = bytes of a beat = elements of a vector word
     lanes: int = 32
     # accumulator words of a lane group (beats of one slice, all operations in flight)
     accumulators: int = 32
-    vector_words: int = 128     # words of a channel's vector buffer
-    read_beats: int = 512       # read FIFO of a channel, beats
-    item_depth: int = 128       # gathered (value) items between address and data side
-    kv_beats: int = 2048        # KV staging of a channel, beats of k and v (two layers)
+    vector_words: int = 128  # words of a channel's vector buffer
+    read_beats: int = 512  # read FIFO of a channel, beats
+    item_depth: int = 128  # gathered (value) items between address and data side
+    kv_beats: int = 2048  # KV staging of a channel, beats of k and v (two layers)
     resident_beats: int = 8640  # the same where the whole ring is resident
-    kv_inflight: int = 48       # KV beats in flight while weights may be demanded
-    query_words: int = 16       # words of q a channel's heads may need
-    width_words: int = 32       # words of a residual-stream vector
-    state_words: int = 512      # words of decay state, all layers
+    kv_inflight: int = 48  # KV beats in flight while weights may be demanded
+    query_words: int = 16  # words of q a channel's heads may need
+    width_words: int = 32  # words of a residual-stream vector
+    state_words: int = 512  # words of decay state, all layers
     parameter_words: int = 4096  # words of on-chip parameters, 48 bits an element
-    table_entries: int = 512    # operations of a pass
-    heads: int = 16             # attention heads
-    kv_resident: bool = False   # ring on chip: KV is read from HBM in the pass behind a restore only
-    fixed_gather: str = "runtime"   # "runtime", "dense" or "active": weight rows at event sites
-    fixed_kv: str = "runtime"       # "runtime", "full" or "valid": ring slots that are loaded
-    clock_mhz: int = 175        # kernel clock
+    table_entries: int = 512  # operations of a pass
+    heads: int = 16  # attention heads
+    kv_resident: bool = False  # ring on chip: KV is read from HBM in the pass behind a restore only
+    fixed_gather: str = "runtime"  # "runtime", "dense" or "active": weight rows at event sites
+    fixed_kv: str = "runtime"  # "runtime", "full" or "valid": ring slots that are loaded
+    clock_mhz: int = 175  # kernel clock
 
     def __post_init__(self):
         if not 1 <= self.channels <= 32:
             raise UserError(f"engine: channels = {self.channels} is outside 1..32")
         if self.lanes not in (16, 32, 64):
             raise UserError(f"engine: lanes = {self.lanes} is not 16, 32 or 64")
-        for name in ("accumulators", "vector_words", "read_beats", "item_depth", "query_words", "width_words",
-                     "state_words", "parameter_words", "table_entries", "heads"):
+        for name in (
+            "accumulators",
+            "vector_words",
+            "read_beats",
+            "item_depth",
+            "query_words",
+            "width_words",
+            "state_words",
+            "parameter_words",
+            "table_entries",
+            "heads",
+        ):
             value = getattr(self, name)
             if value < 2 or value & (value - 1):
                 raise UserError(f"engine: {name} = {value} is not a power of two")
@@ -95,8 +105,17 @@ def _sum_bits(terms: int) -> int:
 
 
 _SIM = Engine(
-    channels=4, vector_words=64, accumulators=32, read_beats=256, kv_beats=1024, resident_beats=2048,
-    width_words=8, state_words=64, parameter_words=512, table_entries=64, query_words=8,
+    channels=4,
+    vector_words=64,
+    accumulators=32,
+    read_beats=256,
+    kv_beats=1024,
+    resident_beats=2048,
+    width_words=8,
+    state_words=64,
+    parameter_words=512,
+    table_entries=64,
+    query_words=8,
 )
 
 CARDS = {

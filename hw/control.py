@@ -18,7 +18,7 @@ from .axi import RESP_OKAY, AxiLite
 from .config import Engine
 from .interface import arguments
 
-CTRL, GIE, IER, ISR = 0x00, 0x04, 0x08, 0x0C    # byte offsets
+CTRL, GIE, IER, ISR = 0x00, 0x04, 0x08, 0x0C  # byte offsets
 
 
 def argument_layout(engine: Engine) -> data.StructLayout:
@@ -139,20 +139,22 @@ class Control(wiring.Component):
     def __init__(self, *, engine: Engine):
         self._arguments = arguments(engine.channels)
         self._layout = argument_layout(engine)
-        super().__init__({
-            "bus": In(AxiLite()),
-            "start": Out(1),
-            "args": Out(self._layout),
-            "done": In(1),
-            "idle": Out(1, init=1),
-            "interrupt": Out(1),
-        })
+        super().__init__(
+            {
+                "bus": In(AxiLite()),
+                "start": Out(1),
+                "args": Out(self._layout),
+                "done": In(1),
+                "idle": Out(1, init=1),
+                "interrupt": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.port = port = _RegisterPort()
         wiring.connect(m, wiring.flipped(self.bus), port.bus)
-        written = Signal(self._layout)      # arguments as the host has written them; `args` are the run's
+        written = Signal(self._layout)  # arguments as the host has written them; `args` are the run's
         words = self._argument_words(written)
         self._write_arguments(m, port, words)
         ctrl = self._run(m, port, written)
@@ -170,7 +172,8 @@ class Control(wiring.Component):
         """32-bit words of the arguments in `view`, by word offset."""
         return {
             argument.offset // 4 + k: view[argument.name].word_select(k, 32)
-            for argument in self._arguments for k in range(argument.size // 4)
+            for argument in self._arguments
+            for k in range(argument.size // 4)
         }
 
     def _write_arguments(self, m, port, words: dict):
@@ -191,8 +194,13 @@ class Control(wiring.Component):
             ctrl.done.eq(finished),
             ctrl.idle.eq(self.idle),
             ctrl.ready.eq(finished),
-            begin.eq(port.write & (port.write_word == CTRL // 4) & port.write_strobe[0]
-                     & Ctrl(port.write_data[:4]).start & (self.idle | self.done)),
+            begin.eq(
+                port.write
+                & (port.write_word == CTRL // 4)
+                & port.write_strobe[0]
+                & Ctrl(port.write_data[:4]).start
+                & (self.idle | self.done)
+            ),
         ]
         # A later line wins: an end that meets a read of CTRL stays to be seen by the next read.
         with m.If(port.read & (port.read_word == CTRL // 4)):
@@ -200,7 +208,7 @@ class Control(wiring.Component):
         with m.If(self.done & ~self.idle):
             m.d.sync += [finished.eq(1), self.idle.eq(1)]
         m.d.sync += self.start.eq(begin)
-        with m.If(begin):   # an end that nobody has read must not pass for the end of this run
+        with m.If(begin):  # an end that nobody has read must not pass for the end of this run
             m.d.sync += [finished.eq(0), self.idle.eq(0), self.args.eq(written)]
         return ctrl
 

@@ -9,7 +9,7 @@ from .interface import COUNTERS
 from .lib import Queue
 
 ADD = data.StructLayout({"index": range(COUNTERS), "amount": 48})
-QUEUE = 16          # adds that wait for the memory
+QUEUE = 16  # adds that wait for the memory
 
 
 class Counters(wiring.Component):
@@ -70,7 +70,7 @@ class Counters(wiring.Component):
             queue.i.p.eq(self.add.p),
             queue.i.valid.eq(self.add.valid & ~self.clear),
             self.add.ready.eq(queue.i.ready & ~self.clear),
-            self.idle.eq(~queue.o.valid & ~self.busy),      # an add leaves the queue when it is written
+            self.idle.eq(~queue.o.valid & ~self.busy),  # an add leaves the queue when it is written
             read.addr.eq(self.index),
             write.addr.eq(head.index),
             write.data.eq(self.value + head.amount),

@@ -26,7 +26,7 @@ from .manifest import CLOCK_PORT, CONTROL_PORT, INTERRUPT_PORT, RESET_PORT, kern
 from .top import CHANNEL_MODULE, IDENTITY_MODULE, Kernel
 from .verilog import registers_in_place
 
-RESET_REGISTERS = 3     # the reset is pipelined inside the kernel, as its fan-out is the whole card
+RESET_REGISTERS = 3  # the reset is pipelined inside the kernel, as its fan-out is the whole card
 
 
 _IDENTITY = """module {module}(output [127:0] build_id);
@@ -104,8 +104,14 @@ def kernel_verilog(engine: Engine) -> str:
     return _verilog(shell, KERNEL_NAME, shell.ports())
 
 
-def generate(engine: Engine, out: Path, *, card: str = "", build: str = "",
-             progress: Callable[[str], None] | None = None) -> dict:
+def generate(
+    engine: Engine,
+    out: Path,
+    *,
+    card: str = "",
+    build: str = "",
+    progress: Callable[[str], None] | None = None,
+) -> dict:
     """Write Verilog and manifest of `engine` into folder `out`, and return the manifest.
 
     The build id is the hash of the two files' text, of the engine and of the generator's version; it is the

@@ -14,7 +14,7 @@ from .layout import Layout, MatrixPlan
 from .table import header, operation_table
 from .types import ENTRY_BYTES, PARAMETER_BITS, NormParameter, ScaleParameter, StepParameter
 
-_NEVER = (1 << 27) - 1      # an event threshold that no accumulator reaches (arithmetic, section 8)
+_NEVER = (1 << 27) - 1  # an event threshold that no accumulator reaches (arithmetic, section 8)
 _NEVER_STEP = (1 << 31) - 1
 
 
@@ -59,7 +59,7 @@ class _Images:
 
     def put(self, channel: int, base: int, values: np.ndarray):
         raw = np.ascontiguousarray(values).view(np.uint8).reshape(-1)
-        self.arrays[channel][base * self.beat:base * self.beat + raw.size] = raw
+        self.arrays[channel][base * self.beat : base * self.beat + raw.size] = raw
 
     def matrix(self, plan: MatrixPlan, base: int, weights: list, inputs: np.ndarray, outputs: list):
         """Matrices [out, in] side by side in one plan; `inputs`, `outputs` place their elements in padded
@@ -83,16 +83,26 @@ def _parameters(layout: Layout, model: IntegerModel) -> np.ndarray:
     words = []
 
     def scale(projection, index, size, extra=0, extra_fill=0):
-        words.append(pack(
-            ScaleParameter, size, multiplier=_scatter(projection.multiplier, index, size),
-            shift=_scatter(projection.shift, index, size, 1), extra=_scatter(extra, index, size, extra_fill),
-        ))
+        words.append(
+            pack(
+                ScaleParameter,
+                size,
+                multiplier=_scatter(projection.multiplier, index, size),
+                shift=_scatter(projection.shift, index, size, 1),
+                extra=_scatter(extra, index, size, extra_fill),
+            )
+        )
 
     def norm(parameters, tau):
-        words.append(pack(
-            NormParameter, w_size, gamma=_scatter(parameters.gamma, residual, w_size),
-            beta=_scatter(parameters.beta, residual, w_size), tau=_scatter(tau, residual, w_size, 32767),
-        ))
+        words.append(
+            pack(
+                NormParameter,
+                w_size,
+                gamma=_scatter(parameters.gamma, residual, w_size),
+                beta=_scatter(parameters.beta, residual, w_size),
+                tau=_scatter(tau, residual, w_size, 32767),
+            )
+        )
 
     for block in model.blocks:
         for projection in (block.q, block.k, block.v):
@@ -114,17 +124,17 @@ def _head_tiles(images: _Images, model: IntegerModel):
     layout = images.layout
     shape, engine, lanes = layout.shape, layout.engine, layout.engine.lanes
     rows = layout.tiles * engine.channels * lanes
-    columns = np.concatenate([
-        np.arange(shape.width), layout.width_words * lanes + np.arange(shape.bottleneck)
-    ])
+    columns = np.concatenate(
+        [np.arange(shape.width), layout.width_words * lanes + np.arange(shape.bottleneck)]
+    )
     scales = np.zeros(rows, "<u2")
-    scales[:shape.vocab] = model.head.fused_scale
+    scales[: shape.vocab] = model.head.fused_scale
     scales = scales.reshape(layout.tiles, engine.channels, 2, lanes // 2)
     tile_rows = engine.channels * lanes
     for tile in range(layout.tiles):
-        part = model.head.fused_weight[tile * tile_rows:(tile + 1) * tile_rows]
+        part = model.head.fused_weight[tile * tile_rows : (tile + 1) * tile_rows]
         full = np.zeros((tile_rows, layout.head_words * lanes), np.int8)
-        full[:len(part), columns] = part
+        full[: len(part), columns] = part
         by_channel = full.reshape(engine.channels, lanes, -1)
         for channel in range(engine.channels):
             base = layout.head_base + tile * layout.tile_beats
@@ -136,7 +146,7 @@ def _embedding(images: _Images, model: IntegerModel):
     layout = images.layout
     step = layout.engine.side_channels
     table = np.zeros((layout.shape.vocab, layout.width_words * layout.engine.lanes), "<i2")
-    table[:, :layout.shape.width] = model.embedding_table
+    table[:, : layout.shape.width] = model.embedding_table
     for channel in range(step):
         images.put(channel, layout.embed_base, table[channel::step])
 
@@ -148,7 +158,10 @@ def build_images(layout: Layout, model: IntegerModel) -> list[np.ndarray]:
     q_size = layout.query_words * layout.engine.lanes
     for block, bases in zip(model.blocks, layout.bases, strict=True):
         images.matrix(
-            layout.qkv, bases["qkv"], [block.q.weight, block.k.weight, block.v.weight], residual,
+            layout.qkv,
+            bases["qkv"],
+            [block.q.weight, block.k.weight, block.v.weight],
+            residual,
             [heads, q_size + heads, 2 * q_size + heads],
         )
         images.matrix(layout.decay, bases["decay"], [block.decay.weight], residual, [heads])
@@ -158,8 +171,11 @@ def build_images(layout: Layout, model: IntegerModel) -> list[np.ndarray]:
             layout.down, bases["down"], [block.down.weight], np.arange(layout.shape.ffn), [residual]
         )
     images.matrix(
-        layout.prior, layout.prior_base, [model.head.prior.weight], residual,
-        [np.arange(layout.shape.bottleneck)]
+        layout.prior,
+        layout.prior_base,
+        [model.head.prior.weight],
+        residual,
+        [np.arange(layout.shape.bottleneck)],
     )
     _head_tiles(images, model)
     _embedding(images, model)
@@ -178,9 +194,9 @@ def _loadable(images: _Images, model: IntegerModel):
     for i, op in enumerate(operation_table(layout, model)):
         images.put(0, layout.table_base + i * ENTRY_BYTES // images.beat, entry(op))
     parameters = _parameters(layout, model)
-    raw = parameters.reshape(-1).view(np.uint8).reshape(-1, 8)[:, :PARAMETER_BITS // 8]
+    raw = parameters.reshape(-1).view(np.uint8).reshape(-1, 8)[:, : PARAMETER_BITS // 8]
     images.put(0, layout.parameter_base, raw)
     images.put(0, layout.gelu_base, model.head.gelu_table.astype(np.int8))
     slopes = np.zeros(layout.slope_beats * images.beat // 2, "<u2")
-    slopes[:layout.shape.heads] = model.slopes
+    slopes[: layout.shape.heads] = model.slopes
     images.put(0, layout.slope_base, slopes)

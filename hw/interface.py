@@ -9,8 +9,8 @@ import enum
 from dataclasses import dataclass
 
 KERNEL_NAME = "symlight"
-MAILBOX_MAGIC = 0x534C5632      # "SLV2"
-NO_EOS = 0x7FFFFFFF             # value of the `eos` argument that no token equals
+MAILBOX_MAGIC = 0x534C5632  # "SLV2"
+NO_EOS = 0x7FFFFFFF  # value of the `eos` argument that no token equals
 
 
 class Command(enum.IntEnum):
@@ -18,17 +18,17 @@ class Command(enum.IntEnum):
 
     # read operation table and parameters from channel 0's image into the kernel, then as RESET
     LOAD = 1
-    RESET = 2       # a new session: zero state, position 0, nothing pending
-    GENERATE = 3    # ingest pending and prompt, generate n_new tokens (n_prompt may be 0: resume)
-    DUMP = 4        # write membrane, decay state, position and pending to the io buffer
-    RESTORE = 5     # read them back (the ring is restored by the host, in HBM)
+    RESET = 2  # a new session: zero state, position 0, nothing pending
+    GENERATE = 3  # ingest pending and prompt, generate n_new tokens (n_prompt may be 0: resume)
+    DUMP = 4  # write membrane, decay state, position and pending to the io buffer
+    RESTORE = 5  # read them back (the ring is restored by the host, in HBM)
 
 
 class Flag(enum.IntFlag):
     """Argument `flags` of a run; a build that fixes a mode ignores its flag."""
 
-    DENSE = 1       # read every weight row at event sites
-    FULL_KV = 2     # load the whole ring
+    DENSE = 1  # read every weight row at event sites
+    FULL_KV = 2  # load the whole ring
 
 
 class Status(enum.IntEnum):
@@ -41,25 +41,25 @@ class Status(enum.IntEnum):
 class StopReason(enum.IntEnum):
     """Mailbox word `stop_reason`."""
 
-    NONE = 0        # the command generates no tokens
+    NONE = 0  # the command generates no tokens
     LENGTH = 1
     EOS = 2
-    FAULT = 3       # `error` says which
+    FAULT = 3  # `error` says which
 
 
 class ErrorCode(enum.IntEnum):
     """Mailbox word `error`."""
 
     NONE = 0
-    READ_RESPONSE = 1       # an AXI read answered SLVERR or DECERR; error_channel and error_address say where
-    WRITE_RESPONSE = 2      # the same for a write
-    WATCHDOG = 3            # the run took more than `watchdog` cycles
-    BAD_COMMAND = 4         # unknown command number
-    NOT_LOADED = 5          # GENERATE, DUMP or RESTORE before a successful LOAD
-    EMPTY_INPUT = 6         # GENERATE without pending token and without prompt
-    SESSION_FULL = 7        # the position would pass 2^20
-    BAD_TOKEN = 8           # a prompt id outside the vocabulary; error_address is the id
-    NEEDS_RESET = 9         # a run before this one faulted; RESET, LOAD or RESTORE starts afresh
+    READ_RESPONSE = 1  # an AXI read answered SLVERR or DECERR; error_channel and error_address say where
+    WRITE_RESPONSE = 2  # the same for a write
+    WATCHDOG = 3  # the run took more than `watchdog` cycles
+    BAD_COMMAND = 4  # unknown command number
+    NOT_LOADED = 5  # GENERATE, DUMP or RESTORE before a successful LOAD
+    EMPTY_INPUT = 6  # GENERATE without pending token and without prompt
+    SESSION_FULL = 7  # the position would pass 2^20
+    BAD_TOKEN = 8  # a prompt id outside the vocabulary; error_address is the id
+    NEEDS_RESET = 9  # a run before this one faulted; RESET, LOAD or RESTORE starts afresh
 
 
 @dataclass(frozen=True)
@@ -88,10 +88,10 @@ def arguments(channels: int) -> list[Argument]:
 class Io:
     """Byte offsets within the io buffer (on the bank of channel 0)."""
 
-    MAILBOX = 0x00000       # 4 KB
-    STATE = 0x01000         # membrane, then decay state of every layer, words of int16
-    PROMPT = 0x40000        # token ids, a word each
-    TOKENS = 0x80000        # generated ids, a word each
+    MAILBOX = 0x00000  # 4 KB
+    STATE = 0x01000  # membrane, then decay state of every layer, words of int16
+    PROMPT = 0x40000  # token ids, a word each
+    TOKENS = 0x80000  # generated ids, a word each
     SIZE = 0xC0000
     MAX_PROMPT = (0x80000 - 0x40000) // 4
     MAX_NEW = (0xC0000 - 0x80000) // 4
@@ -99,14 +99,24 @@ class Io:
 
 # Mailbox header: word index of each field. Words 0..7 are written last, in one beat.
 MAILBOX = {
-    "magic": 0, "run_id": 1, "status": 2, "stop_reason": 3, "n_tokens": 4, "error": 5, "error_channel": 6,
+    "magic": 0,
+    "run_id": 1,
+    "status": 2,
+    "stop_reason": 3,
+    "n_tokens": 4,
+    "error": 5,
+    "error_channel": 6,
     "error_address": 7,
     # words 8..15: state and build
-    "position": 8, "pending": 9, "has_pending": 10, "passes": 11, "build_id": 12,  # build id: 4 words
+    "position": 8,
+    "pending": 9,
+    "has_pending": 10,
+    "passes": 11,
+    "build_id": 12,  # build id: 4 words
     # words 16 ..: 64-bit counters, low word first; see Counter
     "counters": 16,
 }
-COUNTERS = 128      # 64-bit counters of the mailbox
+COUNTERS = 128  # 64-bit counters of the mailbox
 
 
 class Phase(enum.IntEnum):
@@ -128,14 +138,14 @@ class Phase(enum.IntEnum):
 class Counter:
     """Indices of the mailbox's 64-bit counters."""
 
-    PHASE_CYCLES = 0            # 2 * Phase + {0: stream, 1: hand-over}; 20 counters
-    TOTAL_CYCLES = 20           # of the run, from start to the mailbox
-    PROMPT_CYCLES = 21          # passes whose input token came from prompt or pending
-    DECODE_CYCLES = 22          # passes whose input token was generated in this run
+    PHASE_CYCLES = 0  # 2 * Phase + {0: stream, 1: hand-over}; 20 counters
+    TOTAL_CYCLES = 20  # of the run, from start to the mailbox
+    PROMPT_CYCLES = 21  # passes whose input token came from prompt or pending
+    DECODE_CYCLES = 22  # passes whose input token was generated in this run
     PROMPT_PASSES = 23
     DECODE_PASSES = 24
-    READ_BEATS = 32             # + Traffic
-    ACTIVE = 48                 # + statistic index of the operation (4 * layer + site): nonzero inputs
+    READ_BEATS = 32  # + Traffic
+    ACTIVE = 48  # + statistic index of the operation (4 * layer + site): nonzero inputs
     SITES = ("qkv_in", "decay_in", "up_in", "down_in")
 
 

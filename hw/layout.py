@@ -23,10 +23,10 @@ def _ceil(a: int, b: int) -> int:
 class MatrixPlan:
     """How one matrix is cut: rows over groups, output words over columns (architecture, "Words")."""
 
-    in_words: int       # input words; rows = in_words * lanes
-    out_words: int      # output words
-    log_groups: int     # row i lives in group i mod 2^log_groups
-    columns: int        # column c holds output words c * beats ..
+    in_words: int  # input words; rows = in_words * lanes
+    out_words: int  # output words
+    log_groups: int  # row i lives in group i mod 2^log_groups
+    columns: int  # column c holds output words c * beats ..
     lanes: int
 
     @property
@@ -65,10 +65,10 @@ def plan_matrix(engine: Engine, in_words: int, out_words: int) -> MatrixPlan:
 class RingPlan:
     """How the KV ring of a layer is cut: slots over groups, heads over columns."""
 
-    log_groups: int     # slot s lives in group s mod 2^log_groups
+    log_groups: int  # slot s lives in group s mod 2^log_groups
     columns: int
-    heads: int          # heads of a column
-    head_words: int     # beats of one head's k or v
+    heads: int  # heads of a column
+    head_words: int  # beats of one head's k or v
     slots: int
 
     @property
@@ -152,7 +152,7 @@ class Layout:
 
     def _place(self):
         page = PAGE_BYTES // self.engine.beat_bytes
-        self._next = page       # the first page of channel 0 holds the header
+        self._next = page  # the first page of channel 0 holds the header
 
         def region(beats: int) -> int:
             base = self._next
@@ -172,12 +172,10 @@ class Layout:
             bases["ring"] = region(self.ring.size)
         self.ring_region = (self.bases[0]["ring"], self._next)
         beat = self.engine.beat_bytes
-        self.table_entries = 6 * self.shape.layers + 4      # with EMBED, PRIOR, HEAD and END
+        self.table_entries = 6 * self.shape.layers + 4  # with EMBED, PRIOR, HEAD and END
         self.table_base = region(_ceil(self.table_entries * ENTRY_BYTES, beat))
-        self.parameter_beats = PARAMETER_BITS // 8          # beats of a parameter word
-        self.layer_parameters = (
-            4 * self.query_words + 4 * self.width_words + self.ffn_words
-        )
+        self.parameter_beats = PARAMETER_BITS // 8  # beats of a parameter word
+        self.layer_parameters = 4 * self.query_words + 4 * self.width_words + self.ffn_words
         self.parameter_words = self.shape.layers * self.layer_parameters + self.prior_words
         self.parameter_base = region(self.parameter_words * self.parameter_beats)
         self.gelu_base = region(256 // beat)

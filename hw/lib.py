@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-SHALLOW = 64        # up to this depth a queue lies in distributed RAM
+SHALLOW = 64  # up to this depth a queue lies in distributed RAM
 
 
 class Queue(wiring.Component):
@@ -47,11 +47,13 @@ class Queue(wiring.Component):
         self._shape, self._depth, self._promised = shape, depth, promised
         self._deep = depth > SHALLOW if deep is None else deep
         self.LATENCY = 2 if self._deep else 1
-        super().__init__({
-            "i": In(stream.Signature(shape)),
-            "o": Out(stream.Signature(shape)),
-            "level": Out(range(depth + 1)),
-        })
+        super().__init__(
+            {
+                "i": In(stream.Signature(shape)),
+                "o": Out(stream.Signature(shape)),
+                "level": Out(range(depth + 1)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -60,7 +62,7 @@ class Queue(wiring.Component):
         put, get = Signal(), Signal()
         counted = put
         m.d.comb += [
-            self.i.ready.eq(~self.level[-1]),       # depth is a power of two: full is one bit
+            self.i.ready.eq(~self.level[-1]),  # depth is a power of two: full is one bit
             put.eq(self.i.valid & self.i.ready),
             get.eq(self.o.valid & self.o.ready),
             write.data.eq(self.i.payload),
@@ -95,8 +97,8 @@ class Queue(wiring.Component):
     def _read_deep(self, m, read, counted, get):
         """The memory's output register holds the oldest word; it is refilled in the cycle it is taken."""
         address = Signal(range(self._depth))
-        stored = Signal(range(self._depth + 1))     # words in the memory, without the output register
-        some = Signal()                             # stored is not 0
+        stored = Signal(range(self._depth + 1))  # words in the memory, without the output register
+        some = Signal()  # stored is not 0
         there = some | (counted if self._promised else 0)
         m.d.comb += [
             read.addr.eq(address),
@@ -138,7 +140,9 @@ class Slice(wiring.Component):
             m.d.sync += spare.eq(word)
         with m.If(self.o.ready | ~self.o.valid):
             m.d.sync += [
-                self.o.valid.eq(self.i.valid | waits), self.o.p.eq(Mux(waits, spare, word)), waits.eq(0),
+                self.o.valid.eq(self.i.valid | waits),
+                self.o.p.eq(Mux(waits, spare, word)),
+                waits.eq(0),
             ]
         with m.Elif(self.i.valid):
             m.d.sync += waits.eq(1)
@@ -168,9 +172,14 @@ class InFlight(wiring.Component):
 
     def __init__(self, shape, *, depth: int):
         self._shape, self._depth = shape, depth
-        super().__init__({
-            "i": In(stream.Signature(shape)), "pop": In(1), "oldest": Out(shape), "empty": Out(1),
-        })
+        super().__init__(
+            {
+                "i": In(stream.Signature(shape)),
+                "pop": In(1),
+                "oldest": Out(shape),
+                "empty": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -178,11 +187,14 @@ class InFlight(wiring.Component):
         write, read = memory.write_port(), memory.read_port(domain="comb")
         put, used = Signal(), Signal.like(write.addr)
         m.d.comb += [
-            put.eq(self.i.valid & self.i.ready), write.en.eq(put), write.data.eq(self.i.p),
-            self.oldest.eq(read.data), used.eq(write.addr - read.addr),
+            put.eq(self.i.valid & self.i.ready),
+            write.en.eq(put),
+            write.data.eq(self.i.p),
+            self.oldest.eq(read.data),
+            used.eq(write.addr - read.addr),
             self.empty.eq(write.addr == read.addr),
         ]
-        m.d.sync += self.i.ready.eq(used < self._depth - 2)     # another one may come in this cycle
+        m.d.sync += self.i.ready.eq(used < self._depth - 2)  # another one may come in this cycle
         with m.If(put):
             m.d.sync += write.addr.eq(write.addr + 1)
         with m.If(self.pop):

@@ -10,7 +10,7 @@ from .interface import COUNTERS, MAILBOX, MAILBOX_MAGIC, Io
 from .types import BEAT_ADDRESS
 
 WORD_BITS = 32
-HEADER_WORDS = 8            # words that are written last
+HEADER_WORDS = 8  # words that are written last
 BUILD_ID_WORDS = 4
 FIELDS = tuple(name for name in MAILBOX if name not in ("magic", "build_id", "counters"))
 
@@ -50,17 +50,19 @@ class TokenWriter(wiring.Component):
 
     def __init__(self, *, engine: Engine):
         self._engine = engine
-        super().__init__({
-            "clear": In(1),
-            "token": In(stream.Signature(16)),
-            "count": Out(range(Io.MAX_NEW + 1)),
-            "write": Out(stream.Signature(io_write_layout(engine))),
-        })
+        super().__init__(
+            {
+                "clear": In(1),
+                "token": In(stream.Signature(16)),
+                "count": Out(range(Io.MAX_NEW + 1)),
+                "write": Out(stream.Signature(io_write_layout(engine))),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         per_beat = self._engine.beat_bytes // 4
-        place, beat = self.count[:exact_log2(per_beat)], self.count[exact_log2(per_beat):]
+        place, beat = self.count[: exact_log2(per_beat)], self.count[exact_log2(per_beat) :]
         words = Signal(data.ArrayLayout(WORD_BITS, per_beat))
         m.d.comb += [
             self.token.ready.eq(~self.write.valid | self.write.ready),
@@ -131,15 +133,17 @@ class Mailbox(wiring.Component):
         self._build_id = (
             Const(build_id, WORD_BITS * BUILD_ID_WORDS) if isinstance(build_id, int) else build_id
         )
-        super().__init__({
-            "start": In(1),
-            "fields": In(mailbox_fields()),
-            "index": Out(range(COUNTERS)),
-            "value": In(64),
-            "writes_quiet": In(1),
-            "write": Out(stream.Signature(io_write_layout(engine))),
-            "done": Out(1),
-        })
+        super().__init__(
+            {
+                "start": In(1),
+                "fields": In(mailbox_fields()),
+                "index": Out(range(COUNTERS)),
+                "value": In(64),
+                "writes_quiet": In(1),
+                "write": Out(stream.Signature(io_write_layout(engine))),
+                "done": Out(1),
+            }
+        )
 
     def _header_pairs(self) -> Array:
         """The words in front of the counters, two by two."""
@@ -148,7 +152,7 @@ class Mailbox(wiring.Component):
         for name in FIELDS:
             words[MAILBOX[name]] = self.fields[name]
         for k in range(BUILD_ID_WORDS):
-            words[MAILBOX["build_id"] + k] = self._build_id[WORD_BITS * k:WORD_BITS * (k + 1)]
+            words[MAILBOX["build_id"] + k] = self._build_id[WORD_BITS * k : WORD_BITS * (k + 1)]
         return Array(Cat(words[k], words[k + 1]) for k in range(0, len(words), 2))
 
     def elaborate(self, platform):
@@ -159,7 +163,7 @@ class Mailbox(wiring.Component):
         header_beats = -(-HEADER_WORDS // (2 * pairs_per_beat))
         pair = Signal(range(last_pair + 1))
         # pairs of a beat go down to the first, so this is the beat in hand
-        beat = pair[exact_log2(pairs_per_beat):]
+        beat = pair[exact_log2(pairs_per_beat) :]
         header = Signal(2 * WORD_BITS)
         settle = Signal(range(self.SETTLE + 1))
         word = self.write.p.word
@@ -173,7 +177,7 @@ class Mailbox(wiring.Component):
             with m.State("READ"):
                 m.next = "LOOK"
             with m.State("LOOK"):
-                m.d.sync += header.eq(headers[pair[:exact_log2(len(headers))]])
+                m.d.sync += header.eq(headers[pair[: exact_log2(len(headers))]])
                 m.next = "SHIFT"
             with m.State("SHIFT"):
                 with m.If(pair < len(headers)):
@@ -181,7 +185,7 @@ class Mailbox(wiring.Component):
                 with m.Else():
                     m.d.sync += word.eq(Cat(self.value, word))
                 m.d.sync += self.write.p.address.eq(Io.MAILBOX // self._engine.beat_bytes + beat)
-                with m.If(pair[:exact_log2(pairs_per_beat)] == 0):
+                with m.If(pair[: exact_log2(pairs_per_beat)] == 0):
                     m.d.sync += self.write.valid.eq(1)
                     m.next = "WRITE"
                 with m.Else():

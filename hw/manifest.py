@@ -21,7 +21,7 @@ from .interface import KERNEL_NAME, arguments
 from .sources import generator_digest
 
 FORMAT_VERSION = 1
-CLOCK_PORT, RESET_PORT, INTERRUPT_PORT = "ap_clk", "ap_rst_n", "interrupt"      # names that the linker knows
+CLOCK_PORT, RESET_PORT, INTERRUPT_PORT = "ap_clk", "ap_rst_n", "interrupt"  # names that the linker knows
 CONTROL_PORT, CONTROL_PROTOCOL = "s_axi_control", "ap_ctrl_hs"
 REGISTERS = {"CTRL": CTRL, "GIE": GIE, "IER": IER, "ISR": ISR}
 
@@ -35,12 +35,16 @@ def interface_map(engine: Engine) -> dict:
     ports = dict.fromkeys(a.port for a in table if a.port)
     return {
         "control": {
-            "port": CONTROL_PORT, "protocol": CONTROL_PROTOCOL, "address_bits": control["awaddr"].shape,
-            "data_bits": control["wdata"].shape, "registers": registers,
+            "port": CONTROL_PORT,
+            "protocol": CONTROL_PROTOCOL,
+            "address_bits": control["awaddr"].shape,
+            "data_bits": control["wdata"].shape,
+            "registers": registers,
         },
         "memory": [
             {
-                "port": port, "data_bits": 8 * engine.beat_bytes,
+                "port": port,
+                "data_bits": 8 * engine.beat_bytes,
                 "arguments": [a.name for a in table if a.port == port],
             }
             for port in ports
@@ -51,9 +55,16 @@ def interface_map(engine: Engine) -> dict:
 def kernel_manifest(engine: Engine, build_id: int, files: dict[str, str], *, card: str, build: str) -> dict:
     """The manifest of `files` (name -> Verilog text)."""
     return {
-        "format_version": FORMAT_VERSION, "kernel": KERNEL_NAME, "version": symlight.__version__,
-        "card": card, "build": build, "build_id": f"{build_id:032x}", "generator": generator_digest(),
-        "engine": engine.to_json(), "clock_mhz": engine.clock_mhz, "interface": interface_map(engine),
+        "format_version": FORMAT_VERSION,
+        "kernel": KERNEL_NAME,
+        "version": symlight.__version__,
+        "card": card,
+        "build": build,
+        "build_id": f"{build_id:032x}",
+        "generator": generator_digest(),
+        "engine": engine.to_json(),
+        "clock_mhz": engine.clock_mhz,
+        "interface": interface_map(engine),
         "files": {
             name: {"sha256": hashlib.sha256(text.encode()).hexdigest(), "bytes": len(text.encode())}
             for name, text in sorted(files.items())

@@ -27,11 +27,19 @@ from .vector.words import Route, WordOp
 CHANNEL_MODULE = "symlight_channel"
 IDENTITY_MODULE = "symlight_identity"
 # What a channel says beside its drain; of an address the low half.
-_STATUS = data.StructLayout({
-    "command_room": 1, "kv_room": 1, "quiet": 1, "write_quiet": 1, "write_room": 1,
-    "fault": 1, "fault_write": 1, "fault_address": 32,
-})
-BUS_REGISTERS = 1       # registers between the sequencer and the channels' inputs
+_STATUS = data.StructLayout(
+    {
+        "command_room": 1,
+        "kv_room": 1,
+        "quiet": 1,
+        "write_quiet": 1,
+        "write_room": 1,
+        "fault": 1,
+        "fault_write": 1,
+        "fault_address": 32,
+    }
+)
+BUS_REGISTERS = 1  # registers between the sequencer and the channels' inputs
 
 
 class Kernel(wiring.Component):
@@ -54,10 +62,13 @@ class Kernel(wiring.Component):
 
     def __init__(self, engine: Engine, *, build_id: int | None = None, inline_channels: bool = False):
         self._engine, self._build_id, self._inline = engine, build_id, inline_channels
-        super().__init__({
-            "control": In(AxiLite()), "interrupt": Out(1),
-            "hbm": Out(AxiMaster(engine.beat_bytes)).array(engine.channels),
-        })
+        super().__init__(
+            {
+                "control": In(AxiLite()),
+                "interrupt": Out(1),
+                "hbm": Out(AxiMaster(engine.beat_bytes)).array(engine.channels),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -73,7 +84,16 @@ class Kernel(wiring.Component):
         self._tokens, self._table, self._argmax = TokenLoop(engine), OperationTable(engine), Argmax(engine)
         self._ops, self._attentions = Barrier(engine.channels), Barrier(engine.channels)
         parts = (
-            "reduce", "vector", "runner", "dispatch", "load", "state", "tokens", "argmax", "ops", "attentions"
+            "reduce",
+            "vector",
+            "runner",
+            "dispatch",
+            "load",
+            "state",
+            "tokens",
+            "argmax",
+            "ops",
+            "attentions",
         )
         for name in parts:
             m.submodules[name] = reset(getattr(self, f"_{name}"))
@@ -99,12 +119,17 @@ class Kernel(wiring.Component):
         m.submodules.token_writer = self._token_writer = TokenWriter(engine=engine)
         connect(m, flipped(self.control), control.bus)
         m.d.comb += [
-            self.interrupt.eq(control.interrupt), session.start.eq(control.start),
-            session.args.eq(control.args), control.done.eq(session.done),
-            counters.clear.eq(session.counters_clear), session.counters_busy.eq(counters.busy),
+            self.interrupt.eq(control.interrupt),
+            session.start.eq(control.start),
+            session.args.eq(control.args),
+            control.done.eq(session.done),
+            counters.clear.eq(session.counters_clear),
+            session.counters_busy.eq(counters.busy),
             session.counters_idle.eq(counters.idle),
-            mailbox.start.eq(session.mailbox_start), session.mailbox_done.eq(mailbox.done),
-            mailbox.fields.eq(session.fields), counters.index.eq(mailbox.index),
+            mailbox.start.eq(session.mailbox_start),
+            session.mailbox_done.eq(mailbox.done),
+            mailbox.fields.eq(session.fields),
+            counters.index.eq(mailbox.index),
             mailbox.value.eq(counters.value),
             self._token_writer.clear.eq(session.counters_clear),
             session.n_tokens.eq(self._token_writer.count),
@@ -115,16 +140,27 @@ class Kernel(wiring.Component):
         table, dispatch, runner, tokens = self._table, self._dispatch, self._runner, self._tokens
         load, session = self._load, self._session
         m.d.comb += [
-            table.write_valid.eq(load.table_valid), table.write_index.eq(load.table_index),
+            table.write_valid.eq(load.table_valid),
+            table.write_index.eq(load.table_index),
             table.write_entry.eq(load.table_entry),
-            table.index_a.eq(dispatch.index), dispatch.entry.eq(table.entry_a),
-            table.index_b.eq(runner.index), runner.entry.eq(table.entry_b),
-            dispatch.header.eq(load.header), dispatch.dense.eq(session.dense),
-            dispatch.full_kv.eq(session.full_kv), dispatch.go.eq(tokens.go), dispatch.info.eq(tokens.info),
-            runner.header.eq(load.header), runner.head_pass.eq(tokens.head_pass), runner.go.eq(tokens.go),
-            runner.op_ready.eq(self._ops.ready), runner.attention_ready.eq(self._attentions.ready),
-            self._ops.consume.eq(runner.op_consume), self._attentions.consume.eq(runner.attention_consume),
-            tokens.header.eq(load.header), tokens.finished.eq(runner.finished),
+            table.index_a.eq(dispatch.index),
+            dispatch.entry.eq(table.entry_a),
+            table.index_b.eq(runner.index),
+            runner.entry.eq(table.entry_b),
+            dispatch.header.eq(load.header),
+            dispatch.dense.eq(session.dense),
+            dispatch.full_kv.eq(session.full_kv),
+            dispatch.go.eq(tokens.go),
+            dispatch.info.eq(tokens.info),
+            runner.header.eq(load.header),
+            runner.head_pass.eq(tokens.head_pass),
+            runner.go.eq(tokens.go),
+            runner.op_ready.eq(self._ops.ready),
+            runner.attention_ready.eq(self._attentions.ready),
+            self._ops.consume.eq(runner.op_consume),
+            self._attentions.consume.eq(runner.attention_consume),
+            tokens.header.eq(load.header),
+            tokens.finished.eq(runner.finished),
             tokens.best.eq(self._argmax.best),
         ]
         add_valid, add = Signal(), Signal(ADD)
@@ -147,21 +183,34 @@ class Kernel(wiring.Component):
         session, load, state, tokens = self._session, self._load, self._state, self._tokens
         args = self._registers.args
         m.d.comb += [
-            load.start.eq(session.load_start), session.load_done.eq(load.done),
-            session.load_failed.eq(load.failed), load.gelu_busy.eq(self._vector.gelu_busy),
-            state.header.eq(load.header), state.start.eq(session.state_start),
-            state.action.eq(session.state_action), session.state_done.eq(state.done),
-            tokens.n_prompt.eq(args.n_prompt), tokens.n_new.eq(args.n_new), tokens.eos.eq(args.eos),
-            tokens.start.eq(session.tokens_start), session.tokens_done.eq(tokens.done),
-            session.tokens_reason.eq(tokens.stop_reason), session.tokens_error.eq(tokens.error),
-            session.tokens_address.eq(tokens.error_address), tokens.forget.eq(session.forget),
-            tokens.restore.eq(session.restore), tokens.restore_position.eq(session.restore_position),
+            load.start.eq(session.load_start),
+            session.load_done.eq(load.done),
+            session.load_failed.eq(load.failed),
+            load.gelu_busy.eq(self._vector.gelu_busy),
+            state.header.eq(load.header),
+            state.start.eq(session.state_start),
+            state.action.eq(session.state_action),
+            session.state_done.eq(state.done),
+            tokens.n_prompt.eq(args.n_prompt),
+            tokens.n_new.eq(args.n_new),
+            tokens.eos.eq(args.eos),
+            tokens.start.eq(session.tokens_start),
+            session.tokens_done.eq(tokens.done),
+            session.tokens_reason.eq(tokens.stop_reason),
+            session.tokens_error.eq(tokens.error),
+            session.tokens_address.eq(tokens.error_address),
+            tokens.forget.eq(session.forget),
+            tokens.restore.eq(session.restore),
+            tokens.restore_position.eq(session.restore_position),
             tokens.restore_pending.eq(session.restore_pending),
             tokens.restore_has_pending.eq(session.restore_has_pending),
             session.restoring.eq(tokens.restoring),
-            session.finished.eq(self._runner.finished), session.pass_cycles.eq(self._runner.pass_cycles),
-            session.decoding.eq(tokens.decoding), session.position.eq(tokens.position),
-            session.pending.eq(tokens.pending), session.has_pending.eq(tokens.has_pending),
+            session.finished.eq(self._runner.finished),
+            session.pass_cycles.eq(self._runner.pass_cycles),
+            session.decoding.eq(tokens.decoding),
+            session.position.eq(tokens.position),
+            session.pending.eq(tokens.pending),
+            session.has_pending.eq(tokens.has_pending),
             session.passes.eq(tokens.passes),
         ]
         connect(m, tokens.token, self._token_writer.token)
@@ -181,35 +230,49 @@ class Kernel(wiring.Component):
         probe = Signal(WordOp)
         counter = Signal(DrainRequest)
         m.d.comb += [
-            probe.route.eq(Route.PROBE), counter.source.eq(Source.COUNTER), counter.columns.eq(1),
+            probe.route.eq(Route.PROBE),
+            counter.source.eq(Source.COUNTER),
+            counter.columns.eq(1),
             counter.address.eq(session.traffic_index),
         ]
         self._request_valid = runner.request_valid | session.traffic_request
         self._request = Mux(session.traffic_request, counter.as_value(), runner.request.as_value())
         m.d.comb += [
-            vector.header.eq(load.header), vector.entry.eq(runner.current),
+            vector.header.eq(load.header),
+            vector.entry.eq(runner.current),
             vector.head_pass.eq(self._tokens.head_pass),
             vector.op_valid.eq(runner.op_valid | state.op_valid | session.traffic_request),
-            vector.op.eq(Mux(
-                session.traffic_request, probe.as_value(),
-                Mux(state.op_valid, state.op.as_value(), runner.op.as_value()),
-            )),
-            vector.bus.eq(self._reduce.o_word), vector.embed_start.eq(runner.embed_start),
+            vector.op.eq(
+                Mux(
+                    session.traffic_request,
+                    probe.as_value(),
+                    Mux(state.op_valid, state.op.as_value(), runner.op.as_value()),
+                )
+            ),
+            vector.bus.eq(self._reduce.o_word),
+            vector.embed_start.eq(runner.embed_start),
             vector.embed_active.eq(runner.embed_active),
             vector.parameter_write.valid.eq(load.parameter_valid),
             vector.parameter_write.address.eq(load.parameter_index),
             vector.parameter_write.word.eq(load.parameter_word),
-            vector.gelu_write.valid.eq(load.gelu_valid), vector.gelu_write.address.eq(load.gelu_index),
+            vector.gelu_write.valid.eq(load.gelu_valid),
+            vector.gelu_write.address.eq(load.gelu_index),
             vector.gelu_write.word.eq(load.gelu_word),
             vector.state_write.valid.eq(state.state_valid),
             vector.membrane_write.valid.eq(state.membrane_valid),
-            vector.state_write.address.eq(state.address), vector.membrane_write.address.eq(state.address),
-            vector.state_write.word.eq(state.value), vector.membrane_write.word.eq(state.value),
-            state.word_valid.eq(vector.dump_valid), state.word.eq(vector.dump_word),
-            runner.done.eq(vector.done), runner.statistics_done.eq(vector.statistics_done),
-            runner.active_valid.eq(vector.active_valid), runner.active.eq(vector.active),
+            vector.state_write.address.eq(state.address),
+            vector.membrane_write.address.eq(state.address),
+            vector.state_write.word.eq(state.value),
+            vector.membrane_write.word.eq(state.value),
+            state.word_valid.eq(vector.dump_valid),
+            state.word.eq(vector.dump_word),
+            runner.done.eq(vector.done),
+            runner.statistics_done.eq(vector.statistics_done),
+            runner.active_valid.eq(vector.active_valid),
+            runner.active.eq(vector.active),
             self._argmax.valid.eq(vector.probe_valid & runner.running),
-            self._argmax.first.eq(vector.probe_tag.first), self._argmax.word.eq(vector.probe),
+            self._argmax.first.eq(vector.probe_tag.first),
+            self._argmax.word.eq(vector.probe),
         ]
         # A channel answers with the low 16 bits of a count in lane 0 and the rest in lane 1: sums stay exact.
         m.d.sync += [
@@ -232,8 +295,11 @@ class Kernel(wiring.Component):
             with m.Elif(write.valid & self._write_room):
                 m.d.comb += write.ready.eq(1)
                 m.d.sync += [
-                    self._cast_valid.eq(1), self._cast.kind.eq(Cast.WRITE), self._cast.last.eq(0),
-                    self._cast.address.eq(write.p.address), self._cast.word.eq(write.p.word),
+                    self._cast_valid.eq(1),
+                    self._cast.kind.eq(Cast.WRITE),
+                    self._cast.last.eq(0),
+                    self._cast.address.eq(write.p.address),
+                    self._cast.word.eq(write.p.word),
                 ]
 
     def _channels(self, m, soft):
@@ -251,7 +317,8 @@ class Kernel(wiring.Component):
                 m.submodules[f"channel{k:02d}"] = channel
             channels.append(channel)
             m.d.comb += [
-                channel.index.eq(k), channel.pointer.eq(getattr(args, f"hbm{k:02d}")),
+                channel.index.eq(k),
+                channel.pointer.eq(getattr(args, f"hbm{k:02d}")),
                 channel.io_pointer.eq(args.io),
             ]
             for name in AxiMaster(engine.beat_bytes).members:
@@ -270,11 +337,16 @@ class Kernel(wiring.Component):
         for channel in channels:
             m.d.comb += [
                 channel.ring.eq(self._load.header.ring_shape),
-                channel.command_valid.eq(dispatch.command_valid), channel.command.eq(dispatch.command),
-                channel.kv_valid.eq(dispatch.kv_valid), channel.kv.eq(dispatch.kv),
-                channel.cast_valid.eq(self._cast_valid), channel.cast.eq(self._cast),
-                channel.request_valid.eq(request_valid), channel.request.eq(request),
-                channel.clear.eq(session.counters_clear), channel.abort.eq(self._abort),
+                channel.command_valid.eq(dispatch.command_valid),
+                channel.command.eq(dispatch.command),
+                channel.kv_valid.eq(dispatch.kv_valid),
+                channel.kv.eq(dispatch.kv),
+                channel.cast_valid.eq(self._cast_valid),
+                channel.cast.eq(self._cast),
+                channel.request_valid.eq(request_valid),
+                channel.request.eq(request),
+                channel.clear.eq(session.counters_clear),
+                channel.abort.eq(self._abort),
             ]
 
     def _from_channels(self, m, channels):
@@ -304,6 +376,7 @@ class Kernel(wiring.Component):
         for k, status in reversed(list(enumerate(states))):
             with m.If(status.fault):
                 m.d.sync += [
-                    session.fault_channel.eq(k), session.fault_write.eq(status.fault_write),
+                    session.fault_channel.eq(k),
+                    session.fault_write.eq(status.fault_write),
                     session.fault_address.eq(status.fault_address),
                 ]

@@ -8,15 +8,15 @@ from dataclasses import asdict, dataclass, fields, replace
 
 from .errors import UserError
 
-RESIDUAL_FRAC = 11      # fraction bits of the residual stream, the embedding table and the membrane (Q4.11)
-PRE_FRAC = 12           # fraction bits of a pre-LayerNorm sum
-PRE_BITS = 18           # its saturated width
-STATE_FRAC = 12         # fraction bits of the decay state (Q3.12)
-OUTPUT_FRAC = 6         # fraction bits of the attention output
-NORM_FRAC = 17          # fraction bits of a normalised element
-SCORE_LIMIT = 32767     # upper bound of an attention weight
-MULTIPLIER_BITS = 15    # requantisation multipliers are in [0, 2^15 - 1]
-MAX_SHIFT = 47          # requantisation shifts are in [1, 47]
+RESIDUAL_FRAC = 11  # fraction bits of the residual stream, the embedding table and the membrane (Q4.11)
+PRE_FRAC = 12  # fraction bits of a pre-LayerNorm sum
+PRE_BITS = 18  # its saturated width
+STATE_FRAC = 12  # fraction bits of the decay state (Q3.12)
+OUTPUT_FRAC = 6  # fraction bits of the attention output
+NORM_FRAC = 17  # fraction bits of a normalised element
+SCORE_LIMIT = 32767  # upper bound of an attention weight
+MULTIPLIER_BITS = 15  # requantisation multipliers are in [0, 2^15 - 1]
+MAX_SHIFT = 47  # requantisation shifts are in [1, 47]
 MAX_POSITION = 1 << 20  # positions of a session
 
 
@@ -24,20 +24,26 @@ MAX_POSITION = 1 << 20  # positions of a session
 class ModelShape:
     """Dimensions of a SymbolicLight V2 model (paper section 2.4; counts, no units)."""
 
-    layers: int         # blocks
-    width: int          # elements of the residual stream
-    heads: int          # attention heads
-    head_width: int     # elements of a head; heads * head_width == width
-    ffn: int            # feed-forward neurons
-    vocab: int          # vocabulary rows of the head
-    bottleneck: int     # hidden neurons of the context-conditioned prior
-    anchors: int = 4    # first positions that stay visible for ever
-    window: int = 475   # lookback distance of local attention
+    layers: int  # blocks
+    width: int  # elements of the residual stream
+    heads: int  # attention heads
+    head_width: int  # elements of a head; heads * head_width == width
+    ffn: int  # feed-forward neurons
+    vocab: int  # vocabulary rows of the head
+    bottleneck: int  # hidden neurons of the context-conditioned prior
+    anchors: int = 4  # first positions that stay visible for ever
+    window: int = 475  # lookback distance of local attention
 
     def __post_init__(self):
         limits = {
-            "layers": (1, 64), "width": (1, 2048), "heads": (1, 64), "head_width": (1, 256),
-            "ffn": (1, 4096), "vocab": (2, 65536), "bottleneck": (1, 1024), "anchors": (0, 64),
+            "layers": (1, 64),
+            "width": (1, 2048),
+            "heads": (1, 64),
+            "head_width": (1, 256),
+            "ffn": (1, 4096),
+            "vocab": (2, 65536),
+            "bottleneck": (1, 1024),
+            "anchors": (0, 64),
             "window": (1, 508),
         }
         for name, (low, high) in limits.items():
@@ -94,14 +100,16 @@ class ModelShape:
 class Numerics:
     """Constants of the integer arithmetic that a package may choose (docs/arithmetic.md)."""
 
-    score_frac: int = 6         # fraction bits of an attention score, 0..6
-    lif_leak: int = 31130       # Q0.15 membrane leak (0.95)
-    lif_threshold: int = 2048   # Q4.11 spike threshold of the input encoder (1.0)
-    lif_clamp: int = 6144       # Q4.11 membrane bound (3.0)
+    score_frac: int = 6  # fraction bits of an attention score, 0..6
+    lif_leak: int = 31130  # Q0.15 membrane leak (0.95)
+    lif_threshold: int = 2048  # Q4.11 spike threshold of the input encoder (1.0)
+    lif_clamp: int = 6144  # Q4.11 membrane bound (3.0)
 
     def __post_init__(self):
         limits = {
-            "score_frac": (0, 6), "lif_leak": (0, 32767), "lif_threshold": (1, 32767),
+            "score_frac": (0, 6),
+            "lif_leak": (0, 32767),
+            "lif_threshold": (1, 32767),
             "lif_clamp": (1, 32767),
         }
         for name, (low, high) in limits.items():

@@ -28,9 +28,18 @@ HELDOUT_LINES = 150  # lines in a run
 Corpus = list[list[str]]
 
 # The text is English: with these the whole corpus is ASCII, and no vocabulary goes to typography.
-_ASCII = str.maketrans({
-    "‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "—": " - ", "…": "...", "\u00a0": " ",
-})
+_ASCII = str.maketrans(
+    {
+        "‘": "'",
+        "’": "'",
+        "“": '"',
+        "”": '"',
+        "–": "-",
+        "—": " - ",
+        "…": "...",
+        "\u00a0": " ",
+    }
+)
 # Footnotes and headings are not part of the verse; a chapter or book mark is a tag without text.
 _DROPPED = re.compile(r"<(note|title)\b[^>]*?(?:/>|>.*?</\1>)", re.DOTALL)
 _CHAPTER_START = re.compile(r"<chapter\b[^>]*\bsID=")
@@ -75,9 +84,12 @@ def parse_sword(folder: Path) -> Corpus:
     for testament in ("ot", "nt"):
         try:
             blocks, verses, packed = (
-                (folder / f"{testament}.{ending}").read_bytes() for ending in ("bzs", "bzv", "bzz"))
-            texts = [zlib.decompress(packed[start:start + size]) if size else b""
-                     for start, size, _ in struct.iter_unpack("<III", blocks)]
+                (folder / f"{testament}.{ending}").read_bytes() for ending in ("bzs", "bzv", "bzz")
+            )
+            texts = [
+                zlib.decompress(packed[start : start + size]) if size else b""
+                for start, size, _ in struct.iter_unpack("<III", blocks)
+            ]
             entries = list(struct.iter_unpack("<IIH", verses))
         except OSError as error:
             raise UserError(f"cannot read the SWORD text in {folder}: {error}") from error
@@ -86,7 +98,7 @@ def parse_sword(folder: Path) -> Corpus:
         for block, start, size in entries:
             if not size:
                 continue
-            markup = texts[block][start:start + size].decode("utf-8", errors="replace")
+            markup = texts[block][start : start + size].decode("utf-8", errors="replace")
             if _FRONT_MATTER.search(markup):
                 continue
             if _CHAPTER_START.search(markup) and corpus[-1]:
@@ -105,8 +117,10 @@ def read_text(path: Path) -> Corpus:
         raise UserError(f"there is no corpus file {path}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"cannot read the corpus file {path} as UTF-8 text: {error}") from error
-    documents = [[line.strip() for line in part.splitlines() if line.strip()]
-                 for part in re.split(r"\n[ \t\r]*\n", text)]
+    documents = [
+        [line.strip() for line in part.splitlines() if line.strip()]
+        for part in re.split(r"\n[ \t\r]*\n", text)
+    ]
     corpus = [document for document in documents if document]
     if not corpus:
         raise UserError(f"the corpus file {path} holds no text")

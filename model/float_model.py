@@ -63,7 +63,10 @@ class SparseAttention(nn.Module):
         batch, time, _ = e.shape
         return tuple(
             Event.apply(getattr(self, f"{name}_proj")(e), getattr(self, f"{name}_event_threshold"))
-            .view(batch, time, self.shape.heads, -1).transpose(1, 2) for name in "qkv")
+            .view(batch, time, self.shape.heads, -1)
+            .transpose(1, 2)
+            for name in "qkv"
+        )
 
     def forward(self, e: Tensor, bias: Tensor, watch: dict | None = None) -> Tensor:
         """Attention output [batch, time, width]; `bias` [heads, time, time] from `attention_bias`."""
@@ -173,7 +176,8 @@ class OutputHead(nn.Module):
         self.prior_scale = constants.prior_scale
         self.output_proj = _linear(shape.width, shape.vocab, gain=0.5)
         self.prior_net = nn.Sequential(
-            _linear(shape.width, shape.bottleneck), nn.GELU(), _linear(shape.bottleneck, shape.vocab))
+            _linear(shape.width, shape.bottleneck), nn.GELU(), _linear(shape.bottleneck, shape.vocab)
+        )
 
     def forward(self, c: Tensor) -> Tensor:
         """Logits [..., vocab] in nats of c [..., width]."""

@@ -82,11 +82,23 @@ def train_tokenizer(corpus: Corpus, path: Path, vocab: int) -> SentencePieceProc
     with open(path, "wb") as file:
         try:
             SentencePieceTrainer.train(
-                sentence_iterator=(line for document in corpus for line in document), model_writer=file,
-                model_type="bpe", vocab_size=vocab, character_coverage=1.0,
-                normalization_rule_name="identity", add_dummy_prefix=False, remove_extra_whitespaces=False,
-                user_defined_symbols=["\n"], unk_id=UNK, bos_id=BOS, eos_id=EOS, pad_id=-1, num_threads=1,
-                minloglevel=1, max_sentence_length=1 << 16)
+                sentence_iterator=(line for document in corpus for line in document),
+                model_writer=file,
+                model_type="bpe",
+                vocab_size=vocab,
+                character_coverage=1.0,
+                normalization_rule_name="identity",
+                add_dummy_prefix=False,
+                remove_extra_whitespaces=False,
+                user_defined_symbols=["\n"],
+                unk_id=UNK,
+                bos_id=BOS,
+                eos_id=EOS,
+                pad_id=-1,
+                num_threads=1,
+                minloglevel=1,
+                max_sentence_length=1 << 16,
+            )
         except (RuntimeError, OSError) as error:
             raise UserError(f"the corpus does not give a tokenizer of {vocab} pieces: {error}") from error
     return SentencePieceProcessor(model_file=str(path))
@@ -98,8 +110,9 @@ def encode(tokenizer: SentencePieceProcessor, corpus: Corpus) -> np.ndarray:
     return np.array([token for document in ids for token in document], dtype=np.int32)
 
 
-def evaluate(model: FloatModel, tokens: np.ndarray, byte_count: int, *, sequence: int = 256,
-             batch: int = 16) -> dict:
+def evaluate(
+    model: FloatModel, tokens: np.ndarray, byte_count: int, *, sequence: int = 256, batch: int = 16
+) -> dict:
     """Quality on `tokens` (int ids), cut in sequences of `sequence` that each start from a fresh state.
 
     Gives `bits_per_byte` over `byte_count` bytes of text, `perplexity` a token, `loss` (nats a token) and
@@ -108,10 +121,10 @@ def evaluate(model: FloatModel, tokens: np.ndarray, byte_count: int, *, sequence
     data = torch.from_numpy(tokens.astype(np.int64))
     whole = (len(data) - 1) // sequence * sequence
     inputs = list(data[:whole].view(-1, sequence).split(batch))
-    targets = list(data[1:whole + 1].view(-1, sequence).split(batch))
+    targets = list(data[1 : whole + 1].view(-1, sequence).split(batch))
     if whole < len(data) - 1:
         inputs.append(data[None, whole:-1])
-        targets.append(data[None, whole + 1:])
+        targets.append(data[None, whole + 1 :])
     total, seen = 0.0, []
     with torch.no_grad(), _precision("highest"):
         for x, y in zip(inputs, targets, strict=True):
@@ -121,10 +134,19 @@ def evaluate(model: FloatModel, tokens: np.ndarray, byte_count: int, *, sequence
             seen.append((x.numel(), watch))
     loss = total / (len(data) - 1)
     weight = sum(count for count, _ in seen)
-    layers = [{site: round(sum(count * watch[layer][site] for count, watch in seen) / weight, 4)
-               for site in seen[0][1][layer]} for layer in range(model.shape.layers)]
-    return {"bits_per_byte": loss * len(data) / math.log(2) / byte_count, "perplexity": math.exp(loss),
-            "loss": loss, "layers": layers}
+    layers = [
+        {
+            site: round(sum(count * watch[layer][site] for count, watch in seen) / weight, 4)
+            for site in seen[0][1][layer]
+        }
+        for layer in range(model.shape.layers)
+    ]
+    return {
+        "bits_per_byte": loss * len(data) / math.log(2) / byte_count,
+        "perplexity": math.exp(loss),
+        "loss": loss,
+        "layers": layers,
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,16 +167,26 @@ def prepare(corpus: Corpus, folder: Path, vocab: int) -> Data:
         raise UserError(f"cannot make the folder {folder}: {error}") from error
     text, heldout_text = corpora.split(corpus)
     tokenizer = train_tokenizer(text, folder / "tokenizer.model", vocab)
-    data = Data(tokenizer=tokenizer, tokens=encode(tokenizer, text), heldout=encode(tokenizer, heldout_text),
-                heldout_bytes=corpora.byte_count(heldout_text))
+    data = Data(
+        tokenizer=tokenizer,
+        tokens=encode(tokenizer, text),
+        heldout=encode(tokenizer, heldout_text),
+        heldout_bytes=corpora.byte_count(heldout_text),
+    )
     corpora.write_text(heldout_text, folder / "heldout.txt")
     np.save(folder / "heldout_tokens.npy", data.heldout)
     return data
 
 
-def train(corpus: Corpus, folder: Path, *, shape: ModelShape | None = None,
-          constants: FloatConstants | None = None, training: TrainingConfig | None = None,
-          console: Console | None = None) -> dict:
+def train(
+    corpus: Corpus,
+    folder: Path,
+    *,
+    shape: ModelShape | None = None,
+    constants: FloatConstants | None = None,
+    training: TrainingConfig | None = None,
+    console: Console | None = None,
+) -> dict:
     """Train a model on `corpus`, write the files named above into `folder`, return train.json's content.
 
     By default `shape` is the demonstration model's and the budget is 45 minutes. Uses as many threads as
@@ -167,12 +199,21 @@ def train(corpus: Corpus, folder: Path, *, shape: ModelShape | None = None,
         raise UserError(f"the corpus has {len(data.tokens)} tokens; more than {training.sequence} are needed")
     torch.manual_seed(training.seed)
     model = FloatModel(shape, constants)
-    report = {"shape": shape.to_json(), "constants": constants.to_json(), "training": asdict(training),
-              "parameters": sum(parameter.numel() for parameter in model.parameters()),
-              "train_tokens": len(data.tokens), "heldout_tokens": len(data.heldout),
-              "heldout_bytes": data.heldout_bytes, "history": []}
-    console.print(f"{report['parameters']:,} parameters; {len(data.tokens):,} training tokens; held out: "
-                  f"{len(data.heldout):,} tokens, {data.heldout_bytes:,} bytes", highlight=False)
+    report = {
+        "shape": shape.to_json(),
+        "constants": constants.to_json(),
+        "training": asdict(training),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "train_tokens": len(data.tokens),
+        "heldout_tokens": len(data.heldout),
+        "heldout_bytes": data.heldout_bytes,
+        "history": [],
+    }
+    console.print(
+        f"{report['parameters']:,} parameters; {len(data.tokens):,} training tokens; held out: "
+        f"{len(data.heldout):,} tokens, {data.heldout_bytes:,} bytes",
+        highlight=False,
+    )
     columns = BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}")
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         bar = progress.add_task("training", total=1.0)
@@ -208,8 +249,15 @@ def _fit(model: FloatModel, data: Data, training: TrainingConfig) -> Iterator[tu
         yield step, seconds, spent, sum(recent) / len(recent)
 
 
-def sample(model: FloatModel, tokenizer: SentencePieceProcessor, prompt: str, *, count: int = 64,
-           temperature: float = 0.7, seed: int = 0) -> str:
+def sample(
+    model: FloatModel,
+    tokenizer: SentencePieceProcessor,
+    prompt: str,
+    *,
+    count: int = 64,
+    temperature: float = 0.7,
+    seed: int = 0,
+) -> str:
     """The prompt and up to `count` sampled tokens behind it as text; ends at </s>. temperature 0 = greedy."""
     ids = [BOS] + tokenizer.encode(prompt)
     generator = torch.Generator().manual_seed(seed)
@@ -264,11 +312,16 @@ def _record(folder: Path, model: FloatModel, report: dict, result: dict, trainin
     """Write the checkpoint and train.json so that a reader never sees half a file."""
     step, seconds = result["step"], result["seconds"]
     report["history"].append({key: round(value, 4) for key, value in result.items() if key != "layers"})
-    report.update(steps=step, seconds=seconds, tokens_seen=step * training.batch * training.sequence,
-                  heldout_bits_per_byte=round(result["bits_per_byte"], 4),
-                  heldout_perplexity=round(result["perplexity"], 3), layers=result["layers"],
-                  decay=[block.tcam.decay_raw.sigmoid().tolist() for block in model.blocks],
-                  gate=[block.tcam.attn_gate.sigmoid().item() for block in model.blocks])
+    report.update(
+        steps=step,
+        seconds=seconds,
+        tokens_seen=step * training.batch * training.sequence,
+        heldout_bits_per_byte=round(result["bits_per_byte"], 4),
+        heldout_perplexity=round(result["perplexity"], 3),
+        layers=result["layers"],
+        decay=[block.tcam.decay_raw.sigmoid().tolist() for block in model.blocks],
+        gate=[block.tcam.attn_gate.sigmoid().item() for block in model.blocks],
+    )
     # One entry: safetensors writes several in random order, and equal trainings are to give equal files.
     about = json.dumps({name: report[name] for name in ("shape", "constants")})
     (folder / "model.safetensors.new").write_bytes(save(model.state_dict(), {"model": about}))
@@ -278,11 +331,15 @@ def _record(folder: Path, model: FloatModel, report: dict, result: dict, trainin
 
 
 def _line(result: dict) -> str:
-    columns = [site + " " + "/".join(f"{layer[site]:.3f}".lstrip("0") for layer in result["layers"])
-               for site in result["layers"][0]]
-    return (f"step {result['step']} {result['seconds']:.0f} s: {result['bits_per_byte']:.4f} bits/byte, "
-            f"perplexity {result['perplexity']:.2f}, train {result['train_loss']:.3f}, "
-            f"held out {result['loss']:.3f}; density {', '.join(columns)}")
+    columns = [
+        site + " " + "/".join(f"{layer[site]:.3f}".lstrip("0") for layer in result["layers"])
+        for site in result["layers"][0]
+    ]
+    return (
+        f"step {result['step']} {result['seconds']:.0f} s: {result['bits_per_byte']:.4f} bits/byte, "
+        f"perplexity {result['perplexity']:.2f}, train {result['train_loss']:.3f}, "
+        f"held out {result['loss']:.3f}; density {', '.join(columns)}"
+    )
 
 
 @contextmanager

@@ -25,17 +25,31 @@ HERE = Path(__file__).parent
 HARNESS = ("harness.cpp", "harness.h", "design.h", "gang.h", "axi_slave.h", "axi_rules.h", "hbm.h")
 LIBRARY = "libsymlight.so"
 VERILATOR_FLAGS = (
-    "-Mdir", "objects", "-O3", "--x-assign", "fast", "--x-initial", "unique", "-Wno-fatal", "-Wno-lint",
+    "-Mdir",
+    "objects",
+    "-O3",
+    "--x-assign",
+    "fast",
+    "--x-initial",
+    "unique",
+    "-Wno-fatal",
+    "-Wno-lint",
     "-Wno-style",
 )
 # Slow files hold what runs once (initial values); they are half of the text, and optimising them would take
 # longer than all the rest.
 OPTIMISE = {"OPT_SLOW": "-O0", "OPT_GLOBAL": "-O1"}
-PART = "channel"        # where the kernel finds the channel's objects
+PART = "channel"  # where the kernel finds the channel's objects
 CXX_FLAGS = (
     # several kernels in one process share no symbol
-    "-std=c++20", "-pthread", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique",
-    "-DVL_USER_FINISH", "-DVL_USER_STOP", "-DVL_USER_FATAL",    # a failed assertion is an error, not an exit
+    "-std=c++20",
+    "-pthread",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fno-gnu-unique",
+    "-DVL_USER_FINISH",
+    "-DVL_USER_STOP",
+    "-DVL_USER_FATAL",  # a failed assertion is an error, not an exit
 )
 
 
@@ -45,8 +59,15 @@ def default_cache() -> Path:
 
 
 def build_model(
-    sources: Sequence[Path] | Path, engine: Engine, cache: Path | None = None, *, trace: bool = False,
-    assertions: bool = True, whole: bool = False, optimise: str = "-O3", jobs: int | None = None,
+    sources: Sequence[Path] | Path,
+    engine: Engine,
+    cache: Path | None = None,
+    *,
+    trace: bool = False,
+    assertions: bool = True,
+    whole: bool = False,
+    optimise: str = "-O3",
+    jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """The shared library of a kernel; builds it unless it is in the cache.
@@ -84,7 +105,9 @@ def build_model(
     channel = {} if whole else _channel_file(rtl)
     ports = channel_ports(channel["channel.v"].decode()) if channel else []
     common = (
-        *VERILATOR_FLAGS, "--assert" if assertions else "--no-assert", *(("--trace-vcd",) if trace else ())
+        *VERILATOR_FLAGS,
+        "--assert" if assertions else "--no-assert",
+        *(("--trace-vcd",) if trace else ()),
     )
     tools = Tools()
     compiler = _Compiler(tools, {"OPT_FAST": optimise, **OPTIMISE}, jobs or os.cpu_count() or 1, progress)
@@ -95,21 +118,46 @@ def build_model(
         texts["channel.v"] = empty_channel(ports).encode()
     texts |= {name: (HERE / name).read_bytes() for name in HARNESS}
     texts["ports.h"] = binding(engine, ports, checked=assertions).encode()
-    part = _Recipe(CHANNEL_PREFIX, channel, (
-        "--cc", "--top-module", CHANNEL_MODULE, "--prefix", CHANNEL_PREFIX, *common, "-CFLAGS",
-        " ".join(CXX_FLAGS), *channel,
-    ))
+    part = _Recipe(
+        CHANNEL_PREFIX,
+        channel,
+        (
+            "--cc",
+            "--top-module",
+            CHANNEL_MODULE,
+            "--prefix",
+            CHANNEL_PREFIX,
+            *common,
+            "-CFLAGS",
+            " ".join(CXX_FLAGS),
+            *channel,
+        ),
+    )
     # Compiled in folder objects; harness and ports.h are one level up.
     include, archive = (f"-I../{PART}", f"../{PART}/lib{CHANNEL_PREFIX}.a") if channel else ("", "")
-    kernel = _Recipe(KERNEL_PREFIX, texts, (
-        "--cc", "--exe", "--top-module", KERNEL_NAME, "--prefix", KERNEL_PREFIX, "-o", LIBRARY, *common,
-        "-CFLAGS", f"{' '.join(CXX_FLAGS)} -I.. {include}", "-LDFLAGS",
-        f"-shared -Wl,-Bsymbolic -pthread {archive}",
-        *(name for name in texts if name.endswith((".v", ".cpp"))),
-    ))
+    kernel = _Recipe(
+        KERNEL_PREFIX,
+        texts,
+        (
+            "--cc",
+            "--exe",
+            "--top-module",
+            KERNEL_NAME,
+            "--prefix",
+            KERNEL_PREFIX,
+            "-o",
+            LIBRARY,
+            *common,
+            "-CFLAGS",
+            f"{' '.join(CXX_FLAGS)} -I.. {include}",
+            "-LDFLAGS",
+            f"-shared -Wl,-Bsymbolic -pthread {archive}",
+            *(name for name in texts if name.endswith((".v", ".cpp"))),
+        ),
+    )
 
     def make(folder: Path) -> Path:
-        if channel:     # in an entry of its own: kernels that differ in the number of channels share it
+        if channel:  # in an entry of its own: kernels that differ in the number of channels share it
             objects = _cached(cache, compiler.key(part), "objects", lambda empty: compiler.build(part, empty))
             (folder / PART).symlink_to(objects)
         return compiler.build(kernel, folder) / LIBRARY
@@ -120,7 +168,8 @@ def build_model(
 def _channel_file(rtl: dict[str, bytes]) -> dict[str, bytes]:
     """The file with the channel, as channel.v; empty if no file has it to itself."""
     return {
-        "channel.v": text for text in rtl.values()
+        "channel.v": text
+        for text in rtl.values()
         if defines(text, CHANNEL_MODULE) and not defines(text, KERNEL_NAME)
     }
 
@@ -192,6 +241,7 @@ def _key(settings: Iterable[str], texts: dict[str, bytes]) -> str:
 def _cached(cache: Path, key: str, name: str, make: Callable[[Path], Path]) -> Path:
     """File or folder `name` of entry `key`: the only thing that is kept of what `make(folder)`, in an empty
     folder, leaves there."""
+
     def keep_result(entry: Path) -> None:
         folder = entry / "build"
         folder.mkdir()

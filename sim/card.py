@@ -27,10 +27,10 @@ from .options import SimOptions
 
 BANKS = 32
 PAGE = 4096
-UNWRITTEN = 0xA5        # what fresh device memory holds: nobody may count on zeros
-ARGUMENTS = 0x10        # first argument in the register map
-START, DONE = 1, 2      # bits of CTRL
-DONE_EVENT = 1          # bit of ISR
+UNWRITTEN = 0xA5  # what fresh device memory holds: nobody may count on zeros
+ARGUMENTS = 0x10  # first argument in the register map
+START, DONE = 1, 2  # bits of CTRL
+DONE_EVENT = 1  # bit of ISR
 
 # As XRT's scheduler does: look at CTRL some times, then turn to interrupts, with a slow poll against lost
 # ones.
@@ -56,8 +56,8 @@ class Job:
 
     def __init__(self, words: list[int], keep: object):
         self.words, self.state = words, "queued"
-        self.keep = keep        # buffers stay allocated while the kernel may use them
-        self.first = self.last = 0      # cycles of start and end
+        self.keep = keep  # buffers stay allocated while the kernel may use them
+        self.first = self.last = 0  # cycles of start and end
 
     @property
     def ended(self) -> bool:
@@ -75,9 +75,9 @@ class SimCard:
         self._banks: list[list[Allocation]] = [[] for _ in range(BANKS)]
         self._jobs: deque[Job] = deque()
         self._lock = threading.RLock()
-        self._speed = 20000.0       # cycles a second, measured; only the length of a slice depends on it
+        self._speed = 20000.0  # cycles a second, measured; only the length of a slice depends on it
         self._polls = 0
-        self._next_look = 0         # cycle of the next look at CTRL without an interrupt
+        self._next_look = 0  # cycle of the next look at CTRL without an interrupt
 
     # ---- kernel and memory ----
 
@@ -91,14 +91,23 @@ class SimCard:
                 raise RuntimeError("the card is busy: a run has not ended")
             o = self.options
             library = build_model(
-                kernel.sources, kernel.engine, o.cache, trace=o.trace is not None, assertions=o.assertions,
-                optimise=o.optimise, progress=o.progress,
+                kernel.sources,
+                kernel.engine,
+                o.cache,
+                trace=o.trace is not None,
+                assertions=o.assertions,
+                optimise=o.optimise,
+                progress=o.progress,
             )
             if self.model is not None:
                 self.model.close()
             self.model = Model(
-                library, channels=kernel.engine.channels, clock_mhz=o.clock_mhz or kernel.engine.clock_mhz,
-                seed=o.seed, threads=o.threads or _threads(kernel.engine.channels), settings=o.settings(),
+                library,
+                channels=kernel.engine.channels,
+                clock_mhz=o.clock_mhz or kernel.engine.clock_mhz,
+                seed=o.seed,
+                threads=o.threads or _threads(kernel.engine.channels),
+                settings=o.settings(),
             )
             if o.trace is not None:
                 self.model.trace(o.trace)
@@ -122,7 +131,7 @@ class SimCard:
         size = -(-size // PAGE) * PAGE
         with self._lock:
             address, base = bank * BANK_BYTES, bank * BANK_BYTES
-            for other in self._banks[bank]:     # by address: the first gap that fits
+            for other in self._banks[bank]:  # by address: the first gap that fits
                 if other.address - address >= size:
                     break
                 address = other.address + other.size
@@ -153,7 +162,7 @@ class SimCard:
 
     def _start(self) -> None:
         job, model = self._jobs[0], self.model
-        for i, word in enumerate(job.words):    # the whole map, gaps included, then start
+        for i, word in enumerate(job.words):  # the whole map, gaps included, then start
             model.write(ARGUMENTS + 4 * i, word)
         model.write(GIE, 0)
         model.write(CTRL, START)
@@ -170,7 +179,7 @@ class SimCard:
                 return
             seconds = 0.05 if limit is None else min(0.05, limit - begin)
             with self._lock:
-                if job.ended:       # by another thread
+                if job.ended:  # by another thread
                     return
                 before = self.model.cycles
                 try:
@@ -198,13 +207,13 @@ class SimCard:
             return
         self._polls += 1
         self._next_look = model.cycles + (POLL_CYCLES if self._polls < POLLS else FALLBACK_CYCLES)
-        if self._polls == POLLS:        # from here on by interrupt; the run may have ended before this
+        if self._polls == POLLS:  # from here on by interrupt; the run may have ended before this
             model.write(IER, 1)
             model.write(GIE, 1)
 
     def _finish(self) -> None:
         model, job = self.model, self._jobs.popleft()
-        model.write(ISR, model.read(ISR))       # a written 1 toggles the bit
+        model.write(ISR, model.read(ISR))  # a written 1 toggles the bit
         job.state, job.last, job.keep = "completed", model.cycles, None
         if self._jobs:
             self._start()

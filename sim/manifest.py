@@ -100,8 +100,11 @@ def write_kernel(path: Path, *, engine: Engine, build_id: str, files: dict[str, 
         (path / name).write_bytes(content)
         entries[name] = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
     manifest = {
-        "format_version": FORMAT_VERSION, "kernel": KERNEL_NAME, "build_id": build_id,
-        "engine": engine.to_json(), "files": entries,
+        "format_version": FORMAT_VERSION,
+        "kernel": KERNEL_NAME,
+        "build_id": build_id,
+        "engine": engine.to_json(),
+        "files": entries,
     }
     (path / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
     return read_kernel(path)

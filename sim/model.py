@@ -26,7 +26,7 @@ class Stop(IntEnum):
 
 _HANDLE, _TEXT = ctypes.c_void_p, ctypes.c_char_p
 _INT, _LONG, _U32, _U64 = ctypes.c_int, ctypes.c_int64, ctypes.c_uint32, ctypes.c_uint64
-_FUNCTIONS = {      # result, then arguments; see harness.h
+_FUNCTIONS = {  # result, then arguments; see harness.h
     "sl_create": (_HANDLE, _INT, _U64, _INT, _TEXT),
     "sl_destroy": (None, _HANDLE),
     "sl_trace": (_INT, _HANDLE, _TEXT),
@@ -65,7 +65,13 @@ class Model:
     """
 
     def __init__(
-        self, library: Path, *, channels: int, clock_mhz: int, seed: int = 1, threads: int = 1,
+        self,
+        library: Path,
+        *,
+        channels: int,
+        clock_mhz: int,
+        seed: int = 1,
+        threads: int = 1,
         settings: Mapping[str, int] | None = None,
     ):
         self._library = ctypes.CDLL(str(library))

@@ -75,7 +75,9 @@ class SimOptions:
         """Parameters of hbm.h."""
         stall = round(self.back_pressure * 256)
         return {
-            "ideal": int(self.hbm == "ideal"), "bursts": self.bursts, "bytes": self.bytes,
+            "ideal": int(self.hbm == "ideal"),
+            "bursts": self.bursts,
+            "bytes": self.bytes,
             "latency": self.latency_ns,
             **{f"{channel}_stall": stall for channel in ("ar", "r", "aw", "w", "b")},
             # noise on idle payloads belongs to checking, and costs a little speed

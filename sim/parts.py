@@ -13,8 +13,8 @@ from symlight.hw.config import Engine
 from symlight.hw.top import CHANNEL_MODULE
 from symlight.model.errors import UserError
 
-AXI_PORTS = tuple(AxiMaster(1).members)     # the same names at any width
-BUS = "bus__"               # prefix of a channel's AXI ports
+AXI_PORTS = tuple(AxiMaster(1).members)  # the same names at any width
+BUS = "bus__"  # prefix of a channel's AXI ports
 KERNEL_PREFIX, CHANNEL_PREFIX = "Vsymlight", "Vchannel"
 # Verilator renames what C++ reserves.
 _RESERVED = {"abort", "clock", "signal", "interrupt"}
@@ -77,10 +77,13 @@ def binding(engine: Engine, ports: list[Port], *, checked: bool) -> str:
     """ports.h: what design.h must know of the verilated classes. `ports` is empty for a kernel that is
     simulated whole."""
     lines = [
-        "#pragma once", f"#define SPLIT {int(bool(ports))}", f"constexpr int CHANNELS = {engine.channels};",
+        "#pragma once",
+        f"#define SPLIT {int(bool(ports))}",
+        f"constexpr int CHANNELS = {engine.channels};",
         f"constexpr unsigned BEAT_BYTES = {engine.beat_bytes};",
         f"constexpr bool CHECKED = {str(checked).lower()};",
-        "#include <cstring>", f'#include "{KERNEL_PREFIX}.h"',
+        "#include <cstring>",
+        f'#include "{KERNEL_PREFIX}.h"',
     ]
     return "\n".join([*lines, *(_split(engine, ports, checked) if ports else _whole(engine))]) + "\n"
 
@@ -90,7 +93,8 @@ def _whole(engine: Engine) -> list[str]:
         f"inline void bind_ports({KERNEL_PREFIX}& top, AxiPorts* ports) {{",
         *(
             f"    ports[{k}].{port} = &top.m_axi_hbm{k:02d}_{port};"
-            for k in range(engine.channels) for port in AXI_PORTS
+            for k in range(engine.channels)
+            for port in AXI_PORTS
         ),
         "}",
     ]

@@ -14,7 +14,7 @@ class device:
     def __init__(self, *which: int | str):
         self._registered: dict[str, xclbin] = {}
         if not which:
-            return      # an empty handle
+            return  # an empty handle
         (which,) = which
         self._index = _index_of(which) if isinstance(which, str) else operator.index(which)
         self._found = _card.card_at(self._index)
@@ -55,11 +55,17 @@ class device:
         options, loaded = self._card.options, self._card.kernel
         clock = options.clock_mhz or (loaded.engine.clock_mhz if loaded else 0)
         known = {
-            "bdf": f"0000:{self._index:02x}:00.0", "name": "symlight_simulated",
+            "bdf": f"0000:{self._index:02x}:00.0",
+            "name": "symlight_simulated",
             "max_clock_frequency_mhz": str(clock),
-            "interface_uuid": "00000000-0000-0000-0000-000000000000", "kdma": "0", "m2m": "false",
-            "nodma": "true", "offline": "false", "electrical": json.dumps({"power_rails": [], **no_power}),
-            "thermal": json.dumps({"thermals": []}), "mechanical": json.dumps({"fans": []}),
+            "interface_uuid": "00000000-0000-0000-0000-000000000000",
+            "kdma": "0",
+            "m2m": "false",
+            "nodma": "true",
+            "offline": "false",
+            "electrical": json.dumps({"power_rails": [], **no_power}),
+            "thermal": json.dumps({"thermals": []}),
+            "mechanical": json.dumps({"fans": []}),
         }
         return known.get(what.name, "{}")
 
@@ -88,7 +94,7 @@ class hw_context:
     @overloaded(0, 2, 3)
     def __init__(self, *more):
         if not more:
-            return      # an empty handle
+            return  # an empty handle
         dev, image, *mode = more
         if isinstance(image, uuid):
             found = dev._registered.get(image.to_string())

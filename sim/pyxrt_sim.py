@@ -34,11 +34,21 @@ from .pyxrt_types import (
 )
 
 __all__ = [
-    "XCL_BO_FLAGS_NONE", "bo", "device", "enumerate_devices", "ert_cmd_state", "hw_context", "kernel", "run",
-    "uuid", "xclBOSyncDirection", "xclbin", "xrt_info_device",
+    "XCL_BO_FLAGS_NONE",
+    "bo",
+    "device",
+    "enumerate_devices",
+    "ert_cmd_state",
+    "hw_context",
+    "kernel",
+    "run",
+    "uuid",
+    "xclBOSyncDirection",
+    "xclbin",
+    "xrt_info_device",
 ]
 
-_NO_BANK = 65535        # group of an argument that is not connected to memory
+_NO_BANK = 65535  # group of an argument that is not connected to memory
 
 
 class kernel:
@@ -79,7 +89,7 @@ class kernel:
             try:
                 started.set_arg(index, value)
             except (TypeError, ValueError):
-                pass        # as the binding does: an argument that cannot be converted stays unset
+                pass  # as the binding does: an argument that cannot be converted stays unset
         started.start()
         return started
 
@@ -109,8 +119,8 @@ class bo:
             if offset + size > owner._size:
                 raise RuntimeError("sub-buffer range exceeds its parent")
             self._parent, self._size = owner, size
-            self._device_data = owner._device_data[offset:offset + size]
-            self._host = owner._host[offset:offset + size]
+            self._device_data = owner._device_data[offset : offset + size]
+            self._host = owner._host[offset : offset + size]
             self._address = owner._address + offset
             self._bank, self._allocation = owner._bank, owner._allocation
             return
@@ -135,12 +145,12 @@ class bo:
         raw = np.frombuffer(buffer, np.uint8)
         if seek < 0 or seek + raw.size > self._size:
             raise RuntimeError("attempting to write past buffer size")
-        self._host[seek:seek + raw.size] = raw
+        self._host[seek : seek + raw.size] = raw
 
     def read(self, size: int, skip: int, /) -> np.ndarray:
         if min(size, skip) < 0 or skip + size > self._size:
             raise RuntimeError("attempting to read past buffer size")
-        return self._host[skip:skip + size].view(np.int8).copy()
+        return self._host[skip : skip + size].view(np.int8).copy()
 
     @overloaded(1, 3)
     def sync(self, direction: xclBOSyncDirection, *part: int) -> None:
@@ -230,7 +240,7 @@ class run:
     def state(self) -> ert_cmd_state:
         if self._job is None:
             return ert_cmd_state.ERT_CMD_STATE_NEW
-        self._kernel._card.advance(self._job, 1)    # who only looks must see it end, too
+        self._kernel._card.advance(self._job, 1)  # who only looks must see it end, too
         return self._state(ert_cmd_state.ERT_CMD_STATE_QUEUED)
 
     def _state(self, otherwise: ert_cmd_state) -> ert_cmd_state:

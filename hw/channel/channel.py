@@ -1,11 +1,11 @@
 """One channel: everything that works at the rate of one HBM pseudo-channel.
 
-    commands ─┬─► gather ◄── vector buffer ◄── broadcast          ┌─► drain bus
-              │     │ rows        │ items                         │
-              ├─► fetch ──AR──►   ▼                               │
-              │     ▲ R ──► read FIFO ─► lane group ──────────────┤
-    kv ───────┼─► loader ─► arrivals ─► attention (staging) ──────┘
-              └───────────────────────────────┴─► writer ──AW/W──►
+commands ─┬─► gather ◄── vector buffer ◄── broadcast          ┌─► drain bus
+          │     │ rows        │ items                         │
+          ├─► fetch ──AR──►   ▼                               │
+          │     ▲ R ──► read FIFO ─► lane group ──────────────┤
+kv ───────┼─► loader ─► arrivals ─► attention (staging) ──────┘
+          └───────────────────────────────┴─► writer ──AW/W──►
 """
 
 from functools import reduce
@@ -38,14 +38,14 @@ from .lanes import LaneGroup
 from .loader import Loader
 from .writer import Writer
 
-COMMAND_QUEUE = 16      # commands a channel holds for each of its parts
-COMMAND_SLACK = 6       # of these, room that the dispatcher cannot see in time
+COMMAND_QUEUE = 16  # commands a channel holds for each of its parts
+COMMAND_SLACK = 6  # of these, room that the dispatcher cannot see in time
 KV_QUEUE = 8
 KV_SLACK = 3
-INPUT_REGISTERS = 1     # on commands, broadcast words and drain requests
-OUTPUT_REGISTERS = 1    # on the pulses of finished operations and on the drain
-ITEM_SLACK = 1          # items that may come before their level shows
-WRITE_SLACK = 24        # beats the io writers may still send after they saw room
+INPUT_REGISTERS = 1  # on commands, broadcast words and drain requests
+OUTPUT_REGISTERS = 1  # on the pulses of finished operations and on the drain
+ITEM_SLACK = 1  # items that may come before their level shows
+WRITE_SLACK = 24  # beats the io writers may still send after they saw room
 
 
 class Place(wiring.Component):
@@ -65,10 +65,7 @@ class Place(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        values = [
-            (k // max(c, 1)) | (k % max(c, 1)) << 5
-            for c in range(64) for k in range(32)
-        ]
+        values = [(k // max(c, 1)) | (k % max(c, 1)) << 5 for c in range(64) for k in range(32)]
         m.submodules.table = table = Memory(shape=10, depth=len(values), init=values)
         read = table.read_port()
         m.d.comb += [
@@ -77,20 +74,41 @@ class Place(wiring.Component):
         ]
         return m
 
+
 def channel_signature(engine: Engine) -> wiring.Signature:
     """Ports of a `Channel`."""
-    return wiring.Signature({
-        "index": In(5), "pointer": In(64), "io_pointer": In(64), "ring": In(RingShape),
-        "command_valid": In(1), "command": In(ChannelCommand), "command_room": Out(1),
-        "kv_valid": In(1), "kv": In(KvCommand), "kv_room": Out(1),
-        "cast_valid": In(1), "cast": In(broadcast_layout(engine)), "write_room": Out(1),
-        "request_valid": In(1), "request": In(DrainRequest),
-        "drain_valid": Out(1), "drain": Out(drain_layout(engine)), "side_valid": Out(1),
-        "op_done": Out(1), "attention_done": Out(1), "clear": In(1),
-        "abort": In(1), "quiet": Out(1), "write_quiet": Out(1),
-        "fault": Out(1), "fault_write": Out(1), "fault_address": Out(64),
-        "bus": Out(AxiMaster(engine.beat_bytes)),
-    })
+    return wiring.Signature(
+        {
+            "index": In(5),
+            "pointer": In(64),
+            "io_pointer": In(64),
+            "ring": In(RingShape),
+            "command_valid": In(1),
+            "command": In(ChannelCommand),
+            "command_room": Out(1),
+            "kv_valid": In(1),
+            "kv": In(KvCommand),
+            "kv_room": Out(1),
+            "cast_valid": In(1),
+            "cast": In(broadcast_layout(engine)),
+            "write_room": Out(1),
+            "request_valid": In(1),
+            "request": In(DrainRequest),
+            "drain_valid": Out(1),
+            "drain": Out(drain_layout(engine)),
+            "side_valid": Out(1),
+            "op_done": Out(1),
+            "attention_done": Out(1),
+            "clear": In(1),
+            "abort": In(1),
+            "quiet": Out(1),
+            "write_quiet": Out(1),
+            "fault": Out(1),
+            "fault_write": Out(1),
+            "fault_address": Out(64),
+            "bus": Out(AxiMaster(engine.beat_bytes)),
+        }
+    )
 
 
 class Channel(wiring.Component):
@@ -178,7 +196,8 @@ class Channel(wiring.Component):
         work_items = (command.work == Work.MATRIX) | (command.work == Work.HEAD)
         level = []
         for name, unit, wanted in (
-            ("gather", self._gather.commands, work_items), ("fetch", self._fetch.commands, 1),
+            ("gather", self._gather.commands, work_items),
+            ("fetch", self._fetch.commands, 1),
             ("lanes", self._lanes.commands, 1),
         ):
             m.submodules[f"{name}_commands"] = queue = Queue(ChannelCommand, depth=COMMAND_QUEUE)
@@ -213,7 +232,9 @@ class Channel(wiring.Component):
         ]
         for unit in (self._loader, self._attention):
             m.d.comb += [
-                unit.ring.eq(self.ring), unit.half.eq(half), unit.group.eq(group),
+                unit.ring.eq(self.ring),
+                unit.half.eq(half),
+                unit.group.eq(group),
                 unit.active.eq(active),
             ]
         m.d.comb += self._attention.column.eq(column)
@@ -227,7 +248,8 @@ class Channel(wiring.Component):
         room = Signal()
         m.d.sync += room.eq(items.level < self._engine.item_depth - ITEM_SLACK)
         m.d.comb += [
-            items.i.valid.eq(gather.items.valid & room), items.i.p.eq(gather.items.p),
+            items.i.valid.eq(gather.items.valid & room),
+            items.i.p.eq(gather.items.p),
             gather.items.ready.eq(room),
         ]
         connect(m, items.o, lanes.items)
@@ -244,16 +266,22 @@ class Channel(wiring.Component):
         m.d.comb += [
             gather.word_valid.eq(cast_valid & (cast.kind == Cast.VECTOR)),
             gather.word.eq(cast.word.as_value()),
-            attention.cast.valid.eq(cast_valid), attention.cast.payload.eq(cast),
-            fetch.kv_issued.eq(loader.issued), loader.attended.eq(attention.att_done),
-            attention.loaded.eq(loader.loaded), loader.writes_quiet.eq(writer.quiet),
+            attention.cast.valid.eq(cast_valid),
+            attention.cast.payload.eq(cast),
+            fetch.kv_issued.eq(loader.issued),
+            loader.attended.eq(attention.att_done),
+            attention.loaded.eq(loader.loaded),
+            loader.writes_quiet.eq(writer.quiet),
             # KV words and io words never meet: the sequencer writes to the io buffer between passes.
-            writer.i.valid.eq(attention.writes.valid | io_write), attention.writes.ready.eq(writer.i.ready),
+            writer.i.valid.eq(attention.writes.valid | io_write),
+            attention.writes.ready.eq(writer.i.ready),
             writer.i.p.eq(attention.writes.p),
         ]
         with m.If(io_write):
             m.d.comb += [
-                writer.i.p.io.eq(1), writer.i.p.address.eq(cast.address), writer.i.p.data.eq(cast.word),
+                writer.i.p.io.eq(1),
+                writer.i.p.address.eq(cast.address),
+                writer.i.p.data.eq(cast.word),
             ]
         m.d.sync += self.write_room.eq(writer.level <= WRITE_SLACK)
 
@@ -270,16 +298,18 @@ class Channel(wiring.Component):
         for part in (lanes, attention):
             m.d.comb += [part.drain.valid.eq(mine), part.drain.request.eq(request)]
         m.d.comb += fetch.count_index.eq(request.address)
-        answered, counted = Signal(), Signal()      # as late as the words of lane group and attention
+        answered, counted = Signal(), Signal()  # as late as the words of lane group and attention
         m.d.sync += [answered.eq(valid), counted.eq(mine & (request.source == Source.COUNTER))]
         count = Cat(fetch.count[:16], C(0, 16), fetch.count[16:])
         # One part speaks, or none: another channel's answer may be on the bus, so this one's is zero then.
         parts = [
             *(Mux(part.drain.speaks, part.drain.word.as_value(), 0) for part in (lanes, attention)),
-            Mux(counted, count, 0), lanes.side.data.as_value(),
+            Mux(counted, count, 0),
+            lanes.side.data.as_value(),
         ]
         m.d.sync += [
-            self.drain_valid.eq(answered), self.side_valid.eq(lanes.side.valid),
+            self.drain_valid.eq(answered),
+            self.side_valid.eq(lanes.side.valid),
             self.drain.as_value().eq(reduce(or_, parts)),
         ]
         m.d.sync += [self.op_done.eq(lanes.op_done), self.attention_done.eq(attention.att_done)]
@@ -291,7 +321,16 @@ class Channel(wiring.Component):
         for name in ("arready", "rdata", "rresp", "rlast", "rvalid"):
             m.d.comb += getattr(fetch, name).eq(getattr(bus, name))
         for name in (
-            "awaddr", "awlen", "awsize", "awburst", "awvalid", "wdata", "wstrb", "wlast", "wvalid", "bready"
+            "awaddr",
+            "awlen",
+            "awsize",
+            "awburst",
+            "awvalid",
+            "wdata",
+            "wstrb",
+            "wlast",
+            "wvalid",
+            "bready",
         ):
             m.d.comb += getattr(bus, name).eq(getattr(writer, name))
         for name in ("awready", "wready", "bresp", "bvalid"):
@@ -300,12 +339,16 @@ class Channel(wiring.Component):
         m.d.sync += [abort.eq(self.abort), clear.eq(self.clear)]
         for unit in (fetch, writer):
             m.d.comb += [
-                unit.pointer.eq(self.pointer), unit.io_pointer.eq(self.io_pointer), unit.abort.eq(abort),
+                unit.pointer.eq(self.pointer),
+                unit.io_pointer.eq(self.io_pointer),
+                unit.abort.eq(abort),
             ]
         m.d.comb += fetch.clear.eq(clear)
         m.d.sync += [
-            self.write_quiet.eq(writer.quiet), self.quiet.eq(writer.quiet & fetch.quiet),
-            self.fault.eq(fetch.fault | writer.fault), self.fault_write.eq(writer.fault & ~fetch.fault),
+            self.write_quiet.eq(writer.quiet),
+            self.quiet.eq(writer.quiet & fetch.quiet),
+            self.fault.eq(fetch.fault | writer.fault),
+            self.fault_write.eq(writer.fault & ~fetch.fault),
         ]
         with m.If(fetch.fault):
             m.d.sync += self.fault_address.eq(fetch.fault_address)

@@ -13,9 +13,14 @@ def drain_port(engine: Engine) -> wiring.Signature:
 
     Without `speaks` the word is anything: who listens masks it in the level of logic that joins the parts.
     """
-    return wiring.Signature({
-        "valid": Out(1), "request": Out(DrainRequest), "speaks": In(1), "word": In(drain_layout(engine)),
-    })
+    return wiring.Signature(
+        {
+            "valid": Out(1),
+            "request": Out(DrainRequest),
+            "speaks": In(1),
+            "word": In(drain_layout(engine)),
+        }
+    )
 
 
 class Answer(wiring.Component):
@@ -51,12 +56,14 @@ class Answer(wiring.Component):
     def __init__(self, *, engine: Engine, bank: Source, fixed: Source):
         self._bank, self._fixed = bank, fixed
         layout = drain_layout(engine)
-        super().__init__({
-            "drain": In(drain_port(engine)),
-            "address": Out(wiring.Signature({"valid": Out(1), "read": Out(1), "address": Out(8)})),
-            "banked": In(layout),
-            "word": In(layout),
-        })
+        super().__init__(
+            {
+                "drain": In(drain_port(engine)),
+                "address": Out(wiring.Signature({"valid": Out(1), "read": Out(1), "address": Out(8)})),
+                "banked": In(layout),
+                "word": In(layout),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -64,7 +71,8 @@ class Answer(wiring.Component):
         fixed = Signal()
         kept = Signal.like(self.word.as_value(), reset_less=True)
         m.d.comb += [
-            self.address.read.eq(request.source == self._bank), self.address.address.eq(request.address),
+            self.address.read.eq(request.source == self._bank),
+            self.address.address.eq(request.address),
             self.address.valid.eq(self.drain.valid & self.address.read),
             fixed.eq(request.source == self._fixed),
             self.drain.word.as_value().eq(self.banked.as_value() | kept),

@@ -1,8 +1,8 @@
 """HBM weight fetch: the AXI read side of one channel.
 
-    commands, rows ─► runs ─► merger ─► bursts ─┐
-    KV runs ─────────────────► merger ─► bursts ┴─► AR (credit, tags)      R ─► receiver ─┬─► beats
-                                                                                          └─► KV beats
+commands, rows ─► runs ─► merger ─► bursts ─┐
+KV runs ─────────────────► merger ─► bursts ┴─► AR (credit, tags)      R ─► receiver ─┬─► beats
+                                                                                      └─► KV beats
 """
 
 from amaranth.hdl import Assert, Cat, Module, Mux, Signal
@@ -19,8 +19,8 @@ from .burst import RUN, BurstMerger
 from .gather import ROW
 from .receive import TAGS, Receiver
 
-SCALE_BEATS = 2     # beats of scales behind a head tile
-ADDRESSED = data.StructLayout({"address": 64, "len": 8})     # a burst as AR has it
+SCALE_BEATS = 2  # beats of scales behind a head tile
+ADDRESSED = data.StructLayout({"address": 64, "len": 8})  # a burst as AR has it
 
 
 class _Runs(wiring.Component):
@@ -31,17 +31,28 @@ class _Runs(wiring.Component):
     Throughput: a row a cycle. Latency: 1 cycle from a row to its run.
     """
 
-    SETTLING = 4        # cycles a command needs before its first run: place, factors, product, sum
+    SETTLING = 4  # cycles a command needs before its first run: place, factors, product, sum
 
     def __init__(self, engine: Engine):
         self._engine = engine
-        super().__init__({
-            "commands": In(stream.Signature(ChannelCommand)), "columns": Out(6), "log_groups": Out(3),
-            "group": In(5), "active": In(1),
-            "index": In(5), "rows": In(stream.Signature(ROW)), "issued": In(1), "fenced": Out(1),
-            "fencing": Out(1),
-            "runs": Out(stream.Signature(RUN)), "traffic": Out(4), "io": Out(1), "idle": In(1),
-        })
+        super().__init__(
+            {
+                "commands": In(stream.Signature(ChannelCommand)),
+                "columns": Out(6),
+                "log_groups": Out(3),
+                "group": In(5),
+                "active": In(1),
+                "index": In(5),
+                "rows": In(stream.Signature(ROW)),
+                "issued": In(1),
+                "fenced": Out(1),
+                "fencing": Out(1),
+                "runs": Out(stream.Signature(RUN)),
+                "traffic": Out(4),
+                "io": Out(1),
+                "idle": In(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -49,7 +60,7 @@ class _Runs(wiring.Component):
         m.d.comb += [self.columns.eq(head.columns), self.log_groups.eq(head.log_groups)]
         total, settled = self._total(m, head)
         base, beats = Signal.like(head.base), Signal.like(total)
-        credits = Signal(3)         # KV commands issued and not fenced
+        credits = Signal(3)  # KV commands issued and not fenced
         with m.If(self.issued & ~self.fenced):
             m.d.sync += [credits.eq(credits + 1), Assert(credits != 7, "KV commands without fences")]
         with m.Elif(self.fenced & ~self.issued):
@@ -92,8 +103,11 @@ class _Runs(wiring.Component):
         cycles = Signal(range(self.SETTLING + 1))
         rows = head.words << shift
         m.d.sync += [
-            factor_a.eq(rows >> head.log_groups), factor_b.eq(head.beats), takes_part.eq(self.active),
-            product.eq(factor_a * factor_b), total.eq(Mux(takes_part, product, 0)),
+            factor_a.eq(rows >> head.log_groups),
+            factor_b.eq(head.beats),
+            takes_part.eq(self.active),
+            product.eq(factor_a * factor_b),
+            total.eq(Mux(takes_part, product, 0)),
             cycles.eq(Mux(cycles == self.SETTLING, cycles, cycles + 1)),
         ]
         with m.If(head.work == Work.HEAD):
@@ -114,11 +128,14 @@ class _Runs(wiring.Component):
             m.d.sync += there.eq(self.rows.valid & self.rows.ready)
         with m.If(self.rows.valid & self.rows.ready):
             m.d.sync += [
-                product.eq(self.rows.p.row * head.beats), valid.eq(self.rows.p.valid),
+                product.eq(self.rows.p.row * head.beats),
+                valid.eq(self.rows.p.valid),
                 last.eq(self.rows.p.last),
             ]
         m.d.comb += [
-            run.valid.eq(there & valid), run.p.address.eq(base + product), run.p.beats.eq(head.beats),
+            run.valid.eq(there & valid),
+            run.p.address.eq(base + product),
+            run.p.beats.eq(head.beats),
         ]
         return there & last & move
 
@@ -168,20 +185,41 @@ class Fetch(wiring.Component):
     def __init__(self, engine: Engine):
         self._engine = engine
         beat = beat_layout(engine)
-        super().__init__({
-            "commands": In(stream.Signature(ChannelCommand)), "columns": Out(6), "log_groups": Out(3),
-            "group": In(5), "active": In(1),
-            "index": In(5), "rows": In(stream.Signature(ROW)),
-            "kv_runs": In(stream.Signature(RUN)), "kv_issued": In(1), "kv": Out(stream.Signature(beat)),
-            "beats": Out(stream.Signature(beat)),
-            "pointer": In(64), "io_pointer": In(64),
-            "count_index": In(4), "count": Out(32), "clear": In(1),
-            "abort": In(1), "quiet": Out(1), "fault": Out(1), "fault_address": Out(64),
-            "araddr": Out(64), "arlen": Out(8), "arsize": Out(3), "arburst": Out(2), "arvalid": Out(1),
-            "arready": In(1),
-            "rdata": In(8 * engine.beat_bytes), "rresp": In(2), "rlast": In(1), "rvalid": In(1),
-            "rready": Out(1),
-        })
+        super().__init__(
+            {
+                "commands": In(stream.Signature(ChannelCommand)),
+                "columns": Out(6),
+                "log_groups": Out(3),
+                "group": In(5),
+                "active": In(1),
+                "index": In(5),
+                "rows": In(stream.Signature(ROW)),
+                "kv_runs": In(stream.Signature(RUN)),
+                "kv_issued": In(1),
+                "kv": Out(stream.Signature(beat)),
+                "beats": Out(stream.Signature(beat)),
+                "pointer": In(64),
+                "io_pointer": In(64),
+                "count_index": In(4),
+                "count": Out(32),
+                "clear": In(1),
+                "abort": In(1),
+                "quiet": Out(1),
+                "fault": Out(1),
+                "fault_address": Out(64),
+                "araddr": Out(64),
+                "arlen": Out(8),
+                "arsize": Out(3),
+                "arburst": Out(2),
+                "arvalid": Out(1),
+                "arready": In(1),
+                "rdata": In(8 * engine.beat_bytes),
+                "rresp": In(2),
+                "rlast": In(1),
+                "rvalid": In(1),
+                "rready": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -196,12 +234,25 @@ class Fetch(wiring.Component):
         connect(m, receiver.beats, flipped(self.beats))
         connect(m, receiver.kv, flipped(self.kv))
         m.d.comb += [
-            self.columns.eq(runs.columns), self.log_groups.eq(runs.log_groups),
-            runs.group.eq(self.group), runs.active.eq(self.active), runs.index.eq(self.index),
-            runs.idle.eq(merger.idle), self.rready.eq(receiver.rready),
+            self.columns.eq(runs.columns),
+            self.log_groups.eq(runs.log_groups),
+            runs.group.eq(self.group),
+            runs.active.eq(self.active),
+            runs.index.eq(self.index),
+            runs.idle.eq(merger.idle),
+            self.rready.eq(receiver.rready),
         ]
-        for name in ("rdata", "rresp", "rlast", "rvalid", "pointer", "io_pointer", "abort", "clear",
-                     "count_index"):
+        for name in (
+            "rdata",
+            "rresp",
+            "rlast",
+            "rvalid",
+            "pointer",
+            "io_pointer",
+            "abort",
+            "clear",
+            "count_index",
+        ):
             m.d.comb += getattr(receiver, name).eq(getattr(self, name))
         for name in ("count", "quiet", "fault", "fault_address"):
             m.d.comb += getattr(self, name).eq(getattr(receiver, name))
@@ -220,43 +271,59 @@ class Fetch(wiring.Component):
         plenty, within = Signal(init=1), Signal(init=1)
         main, kv, tags = merger.o, kv_merger.o, receiver.tags
         main_go, kv_go = Signal(), Signal()
-        pointer = Signal(64)    # of the runs' buffer, a cycle behind `io`, which changes before the runs come
+        pointer = Signal(64)  # of the runs' buffer, a cycle behind `io`, which changes before the runs come
         m.d.sync += pointer.eq(Mux(runs.io, self.io_pointer, self.pointer))
         free = output.i.ready & tags.ready & ~self.abort
         # the choice does not depend on what allows the burst to go: addresses are summed meanwhile
         weights = Signal()
         m.d.comb += [
-            weights.eq(main.valid & plenty), main_go.eq(free & weights),
+            weights.eq(main.valid & plenty),
+            main_go.eq(free & weights),
             kv_go.eq(free & ~weights & kv.valid & (within | runs.fencing)),
-            main.ready.eq(main_go), kv.ready.eq(kv_go),
-            tags.valid.eq(main_go | kv_go), tags.p.kv.eq(~weights), tags.p.io.eq(weights & runs.io),
+            main.ready.eq(main_go),
+            kv.ready.eq(kv_go),
+            tags.valid.eq(main_go | kv_go),
+            tags.p.kv.eq(~weights),
+            tags.p.io.eq(weights & runs.io),
             tags.p.address.eq(Mux(weights, main.p.address, kv.p.address)),
             tags.p.beats.eq(Mux(weights, main.p.beats, kv.p.beats)),
             tags.p.traffic.eq(Mux(weights, runs.traffic, Traffic.KV)),
             output.i.valid.eq(main_go | kv_go),
             output.i.p.len.eq(Mux(weights, main.p.less_one, kv.p.less_one)),
-            output.i.p.address.eq(Mux(
-                weights, byte_address(pointer, main.p.address, engine.beat_bytes),
-                byte_address(self.pointer, kv.p.address, engine.beat_bytes),
-            )),
-            self.arvalid.eq(output.o.valid), output.o.ready.eq(self.arready),
-            self.araddr.eq(output.o.p.address), self.arlen.eq(output.o.p.len),
-            self.arsize.eq(engine.beat_bytes.bit_length() - 1), self.arburst.eq(BURST_INCR),
+            output.i.p.address.eq(
+                Mux(
+                    weights,
+                    byte_address(pointer, main.p.address, engine.beat_bytes),
+                    byte_address(self.pointer, kv.p.address, engine.beat_bytes),
+                )
+            ),
+            self.arvalid.eq(output.o.valid),
+            output.o.ready.eq(self.arready),
+            self.araddr.eq(output.o.p.address),
+            self.arlen.eq(output.o.p.len),
+            self.arsize.eq(engine.beat_bytes.bit_length() - 1),
+            self.arburst.eq(BURST_INCR),
         ]
 
         def flagged(value):
-            value = value[:len(credit)]
-            return Cat(value, value[exact_log2(MAX_BURST):].any())
+            value = value[: len(credit)]
+            return Cat(value, value[exact_log2(MAX_BURST) :].any())
 
         # All sums are there when the decisions are.
-        m.d.sync += Cat(credit, plenty).eq(Mux(
-            main_go, Mux(receiver.freed, flagged(credit - main.p.less_one), flagged(credit - main.p.beats)),
-            Mux(receiver.freed, flagged(credit + 1), flagged(credit)),
-        ))
-        m.d.sync += kv_flying.eq(Mux(
-            kv_go, Mux(receiver.kv_taken, kv_flying + kv.p.less_one, kv_flying + kv.p.beats),
-            Mux(receiver.kv_taken, kv_flying - 1, kv_flying),
-        ))
+        m.d.sync += Cat(credit, plenty).eq(
+            Mux(
+                main_go,
+                Mux(receiver.freed, flagged(credit - main.p.less_one), flagged(credit - main.p.beats)),
+                Mux(receiver.freed, flagged(credit + 1), flagged(credit)),
+            )
+        )
+        m.d.sync += kv_flying.eq(
+            Mux(
+                kv_go,
+                Mux(receiver.kv_taken, kv_flying + kv.p.less_one, kv_flying + kv.p.beats),
+                Mux(receiver.kv_taken, kv_flying - 1, kv_flying),
+            )
+        )
         m.d.sync += within.eq((kv_flying <= engine.kv_inflight - MAX_BURST) & ~kv_go)
 
     def _fence(self, m, kv_merger):
@@ -269,7 +336,8 @@ class Fetch(wiring.Component):
         settled = Signal(2)
         empty, gate = kv_merger.idle, (waiting == 0) & kv_merger.free
         m.d.comb += [
-            kv_merger.i.valid.eq(self.kv_runs.valid & gate), kv_merger.i.p.eq(self.kv_runs.p),
+            kv_merger.i.valid.eq(self.kv_runs.valid & gate),
+            kv_merger.i.p.eq(self.kv_runs.p),
             self.kv_runs.ready.eq(kv_merger.i.ready & gate),
         ]
         m.d.sync += settled.eq(Mux(empty, Mux(settled == 3, 3, settled + 1), 0))

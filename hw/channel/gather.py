@@ -1,9 +1,9 @@
 """Active-row gather: broadcast words in, picked elements of this channel's group out, one a cycle.
 
-    broadcast ─┬─► vector buffer ─► fetched word ─┐
-               └──────── bypass ──────────────────┴─► current word ─► lowest picked element
-    commands ─► next command ─► running command ──┘                     │
-                                               lanes ◄── items ◄────────┴────────► rows ──► fetch
+broadcast ─┬─► vector buffer ─► fetched word ─┐
+           └──────── bypass ──────────────────┴─► current word ─► lowest picked element
+commands ─► next command ─► running command ──┘                     │
+                                           lanes ◄── items ◄────────┴────────► rows ──► fetch
 """
 
 from amaranth.hdl import Assert, C, Cat, Module, Mux, Signal
@@ -19,18 +19,20 @@ from .pick import Pick, at_least
 
 # a row of the channel's group, or the end of the list
 ROW = data.StructLayout({"row": 13, "valid": 1, "last": 1})
-ROWS = 4            # rows that wait for the address side
+ROWS = 4  # rows that wait for the address side
 
 
 def _about_layout(engine: Engine) -> data.StructLayout:
     """What belongs to a word that is being picked apart."""
-    return data.StructLayout({
-        "lanes": engine.lanes,      # lanes of the channel's group; none if it takes no part
-        "stream": 1,                # pick zeros too, and send no rows
-        "log_groups": 3,
-        "index": 8,                 # of the word in its vector
-        "last": 1,                  # last word of the command (HEAD: of the tile)
-    })
+    return data.StructLayout(
+        {
+            "lanes": engine.lanes,  # lanes of the channel's group; none if it takes no part
+            "stream": 1,  # pick zeros too, and send no rows
+            "log_groups": 3,
+            "index": 8,  # of the word in its vector
+            "last": 1,  # last word of the command (HEAD: of the tile)
+        }
+    )
 
 
 def _word_layout(engine: Engine) -> data.StructLayout:
@@ -52,12 +54,21 @@ class _Commands(wiring.Component):
 
     def __init__(self, engine: Engine):
         self._lanes = engine.lanes
-        super().__init__({
-            "commands": In(stream.Signature(ChannelCommand)), "columns": Out(6), "log_groups": Out(3),
-            "group": In(5), "active": In(1),
-            "ready": In(1), "valid": Out(1), "about": Out(_about_layout(engine)),
-            "words": Out(8), "tiles": Out(12), "head": Out(1),
-        })
+        super().__init__(
+            {
+                "commands": In(stream.Signature(ChannelCommand)),
+                "columns": Out(6),
+                "log_groups": Out(3),
+                "group": In(5),
+                "active": In(1),
+                "ready": In(1),
+                "valid": Out(1),
+                "about": Out(_about_layout(engine)),
+                "words": Out(8),
+                "tiles": Out(12),
+                "head": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -67,8 +78,10 @@ class _Commands(wiring.Component):
         groups, lanes = Signal(5), Signal(self._lanes)
         is_head, work = Signal(), Signal()
         m.d.comb += [
-            self.columns.eq(command.columns), self.log_groups.eq(command.log_groups),
-            is_head.eq(command.work == Work.HEAD), work.eq(is_head | (command.work == Work.MATRIX)),
+            self.columns.eq(command.columns),
+            self.log_groups.eq(command.log_groups),
+            is_head.eq(command.work == Work.HEAD),
+            work.eq(is_head | (command.work == Work.MATRIX)),
             groups.eq((1 << command.log_groups) - 1),
             # Not in the cycle in which the one before it is taken: no path leads through both.
             self.commands.ready.eq(~work | ((settled == 2) & ~self.valid)),
@@ -81,11 +94,14 @@ class _Commands(wiring.Component):
             m.d.sync += self.valid.eq(0)
         with m.If(self.commands.valid & self.commands.ready & work):
             m.d.sync += [
-                self.valid.eq(1), self.words.eq(command.words - 1),
+                self.valid.eq(1),
+                self.words.eq(command.words - 1),
                 self.tiles.eq(Mux(is_head, command.count - 1, 0)),
-                self.head.eq(is_head), self.about.lanes.eq(lanes),
+                self.head.eq(is_head),
+                self.about.lanes.eq(lanes),
                 self.about.stream.eq(command.stream | is_head),
-                self.about.log_groups.eq(command.log_groups), self.about.last.eq(command.words == 1),
+                self.about.log_groups.eq(command.log_groups),
+                self.about.last.eq(command.words == 1),
                 Assert(command.words != 0, "a command without words"),
             ]
         return m
@@ -115,14 +131,24 @@ class _Buffer(wiring.Component):
     def __init__(self, engine: Engine):
         self._engine = engine
         self._about = _about_layout(engine)
-        super().__init__({
-            "word_valid": In(1), "word": In(_word_layout(engine)),
-            "next_ready": Out(1), "next_valid": In(1), "next_about": In(self._about), "next_words": In(8),
-            "next_tiles": In(12), "next_head": In(1),
-            "there": Out(1), "take": In(1), "held": Out(1),
-            "kept": Out(_word_layout(engine)), "kept_about": Out(self._about),
-            "passing_about": Out(self._about),
-        })
+        super().__init__(
+            {
+                "word_valid": In(1),
+                "word": In(_word_layout(engine)),
+                "next_ready": Out(1),
+                "next_valid": In(1),
+                "next_about": In(self._about),
+                "next_words": In(8),
+                "next_tiles": In(12),
+                "next_head": In(1),
+                "there": Out(1),
+                "take": In(1),
+                "held": Out(1),
+                "kept": Out(_word_layout(engine)),
+                "kept_about": Out(self._about),
+                "passing_about": Out(self._about),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -131,21 +157,25 @@ class _Buffer(wiring.Component):
         write, read = memory.write_port(), memory.read_port()
         # Pointers have a bit more than addresses: full is not empty.
         put, get, oldest = (Signal(range(2 * depth), name=name) for name in ("put", "get", "oldest"))
-        read_out = Signal()         # a word is at the memory's output
+        read_out = Signal()  # a word is at the memory's output
         running, passes, bypass, move = Signal(), Signal(), Signal(), Signal()
-        empty = Signal(init=1)      # get == put
+        empty = Signal(init=1)  # get == put
         run, read_about = self.passing_about, Signal(self._about)
         m.d.comb += [
-            write.en.eq(self.word_valid), write.addr.eq(put), read.addr.eq(get),
+            write.en.eq(self.word_valid),
+            write.addr.eq(put),
+            read.addr.eq(get),
             write.data.eq(self.word),
             passes.eq(running & empty & self.word_valid & ~read_out & ~self.held),
-            bypass.eq(passes & self.take), self.there.eq(self.held | passes),
+            bypass.eq(passes & self.take),
+            self.there.eq(self.held | passes),
             move.eq(~self.held | self.take),
             read.en.eq(running & ~empty & (~read_out | move)),
         ]
         with m.If(self.word_valid):
             m.d.sync += [
-                put.eq(put + 1), Assert((put - oldest)[:len(put)] < depth, "vector buffer overflow"),
+                put.eq(put + 1),
+                Assert((put - oldest)[: len(put)] < depth, "vector buffer overflow"),
             ]
         with m.If(read.en):
             m.d.sync += [read_out.eq(1), read_about.eq(run)]
@@ -159,7 +189,7 @@ class _Buffer(wiring.Component):
         m.d.comb += step.eq(read.en | bypass)
         # What the pointers would say is known a cycle ahead. A next tile finds its words there.
         with m.If(step & ~empty):
-            m.d.sync += empty.eq(((get + 1)[:len(get)] == put) & ~self.word_valid & ~again)
+            m.d.sync += empty.eq(((get + 1)[: len(get)] == put) & ~self.word_valid & ~again)
         with m.Elif(step):
             m.d.sync += empty.eq(~again)
         with m.Elif(self.word_valid):
@@ -170,9 +200,10 @@ class _Buffer(wiring.Component):
     def _step(self, m, step, again, get, oldest, run, running):
         """Move on by one word; the end of a command loads the next one in the same cycle."""
         head, end, start = Signal(), Signal(), Signal.like(get)
-        words, tiles = Signal(8), Signal(12)        # both less one
+        words, tiles = Signal(8), Signal(12)  # both less one
         m.d.comb += [
-            again.eq(run.last & (tiles != 0)), end.eq(step & run.last & (tiles == 0)),
+            again.eq(run.last & (tiles != 0)),
+            end.eq(step & run.last & (tiles == 0)),
             self.next_ready.eq(end | ~running),
         ]
         with m.If(step):
@@ -187,8 +218,11 @@ class _Buffer(wiring.Component):
             m.d.sync += running.eq(self.next_valid)
             with m.If(self.next_valid):
                 m.d.sync += [
-                    head.eq(self.next_head), words.eq(self.next_words), tiles.eq(self.next_tiles),
-                    run.eq(self.next_about), start.eq(Mux(end, get + 1, get)),
+                    head.eq(self.next_head),
+                    words.eq(self.next_words),
+                    tiles.eq(self.next_tiles),
+                    run.eq(self.next_about),
+                    start.eq(Mux(end, get + 1, get)),
                 ]
 
 
@@ -228,12 +262,19 @@ class Gather(wiring.Component):
 
     def __init__(self, engine: Engine):
         self._engine = engine
-        super().__init__({
-            "commands": In(stream.Signature(ChannelCommand)), "columns": Out(6), "log_groups": Out(3),
-            "group": In(5), "active": In(1),
-            "word_valid": In(1), "word": In(8 * engine.lanes),
-            "items": Out(stream.Signature(Item)), "rows": Out(stream.Signature(ROW)),
-        })
+        super().__init__(
+            {
+                "commands": In(stream.Signature(ChannelCommand)),
+                "columns": Out(6),
+                "log_groups": Out(3),
+                "group": In(5),
+                "active": In(1),
+                "word_valid": In(1),
+                "word": In(8 * engine.lanes),
+                "items": Out(stream.Signature(Item)),
+                "rows": Out(stream.Signature(ROW)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -243,13 +284,18 @@ class Gather(wiring.Component):
         connect(m, flipped(self.commands), decoded.commands)
         connect(m, rows.o, flipped(self.rows))
         m.d.comb += [
-            self.columns.eq(decoded.columns), self.log_groups.eq(decoded.log_groups),
-            decoded.group.eq(self.group), decoded.active.eq(self.active),
-            decoded.ready.eq(buffer.next_ready), buffer.next_valid.eq(decoded.valid),
+            self.columns.eq(decoded.columns),
+            self.log_groups.eq(decoded.log_groups),
+            decoded.group.eq(self.group),
+            decoded.active.eq(self.active),
+            decoded.ready.eq(buffer.next_ready),
+            buffer.next_valid.eq(decoded.valid),
             buffer.next_about.eq(decoded.about),
-            buffer.next_words.eq(decoded.words), buffer.next_tiles.eq(decoded.tiles),
+            buffer.next_words.eq(decoded.words),
+            buffer.next_tiles.eq(decoded.tiles),
             buffer.next_head.eq(decoded.head),
-            buffer.word_valid.eq(self.word_valid), buffer.word.word.eq(self.word),
+            buffer.word_valid.eq(self.word_valid),
+            buffer.word.word.eq(self.word),
         ]
         some = (self.word.word_select(lane, 8).any() for lane in range(self._engine.lanes))
         m.d.comb += buffer.word.some.eq(Cat(some))
@@ -265,7 +311,7 @@ class Gather(wiring.Component):
         """
         lanes = self._engine.lanes
         lane_bits = exact_log2(lanes)
-        holds, mask = Signal(), Signal(lanes)       # a word is here, elements still to send
+        holds, mask = Signal(), Signal(lanes)  # a word is here, elements still to send
         some, many = Signal(), Signal()
         about = Signal.like(buffer.kept_about)
         values = [Signal(8, name=f"value_{lane}", reset_less=True) for lane in range(lanes)]
@@ -273,21 +319,27 @@ class Gather(wiring.Component):
         pick = Pick(m, mask, local)
         sends, done, last, taken = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
-            rest.eq(mask & ~pick.chosen), last.eq(~many & about.last),
+            rest.eq(mask & ~pick.chosen),
+            last.eq(~many & about.last),
             sends.eq(holds & (some | about.last) & (about.stream | rows.ready)),
             done.eq(Mux(some | about.last, self.items.ready & (about.stream | rows.ready), 1)),
-            buffer.take.eq(~holds | (~many & done)), taken.eq(buffer.take & buffer.there),
+            buffer.take.eq(~holds | (~many & done)),
+            taken.eq(buffer.take & buffer.there),
             # A row leaves in the cycle of its item. `rows.ready` falls by a transfer only, so `items.valid`
             # holds.
-            self.items.valid.eq(sends), self.items.p.value.eq(pick.select(values, 8)),
-            self.items.p.valid_row.eq(some), self.items.p.last.eq(last),
+            self.items.valid.eq(sends),
+            self.items.p.value.eq(pick.select(values, 8)),
+            self.items.p.valid_row.eq(some),
+            self.items.p.last.eq(last),
             rows.valid.eq(sends & ~about.stream & self.items.ready),
             # index * lanes + lane, over the number of groups: the lane's part is selected, not shifted
             # afterwards
-            rows.p.row.eq((Cat(C(0, lane_bits), about.index) >> about.log_groups) | pick.select(
-                [C(lane, lane_bits) >> about.log_groups for lane in range(lanes)], lane_bits
-            )),
-            rows.p.valid.eq(some), rows.p.last.eq(last),
+            rows.p.row.eq(
+                (Cat(C(0, lane_bits), about.index) >> about.log_groups)
+                | pick.select([C(lane, lane_bits) >> about.log_groups for lane in range(lanes)], lane_bits)
+            ),
+            rows.p.valid.eq(some),
+            rows.p.last.eq(last),
         ]
         with m.If(buffer.take):
             m.d.sync += holds.eq(buffer.there)

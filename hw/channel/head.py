@@ -1,7 +1,7 @@
 """Decoding head of a channel: a serial drain of summed tiles through one multiplier, and a running maximum.
 
-    sums of a tile ─► held ─┐ one lane a cycle
-    scale beats ──► scales ─┴─► held * scale ─► maximum of (logit, lowest id)
+sums of a tile ─► held ─┐ one lane a cycle
+scale beats ──► scales ─┴─► held * scale ─► maximum of (logit, lowest id)
 """
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
@@ -15,7 +15,7 @@ from ..types import beat_layout
 SCALE_BITS = 16
 LOGIT_BITS = 48
 ID_BITS = 16
-_SPLIT = 17             # low bits of a sum: unsigned, they fit the 18-bit side of a DSP
+_SPLIT = 17  # low bits of a sum: unsigned, they fit the 18-bit side of a DSP
 
 
 class Best(data.Struct):
@@ -64,17 +64,27 @@ class Head(wiring.Component):
     def __init__(self, *, engine: Engine):
         self._engine = engine
         self.LATENCY = engine.lanes + 4
-        super().__init__({
-            "index": In(5),
-            "start": In(1),
-            "scale": In(wiring.Signature({
-                "valid": Out(1), "half": Out(1), "beat": Out(beat_layout(engine)), "ready": In(1),
-            })),
-            "end": In(1),
-            "sums": In(data.ArrayLayout(signed(engine.head_bits), engine.lanes)), "some": In(1),
-            "idle": Out(1),
-            "best": Out(Best),
-        })
+        super().__init__(
+            {
+                "index": In(5),
+                "start": In(1),
+                "scale": In(
+                    wiring.Signature(
+                        {
+                            "valid": Out(1),
+                            "half": Out(1),
+                            "beat": Out(beat_layout(engine)),
+                            "ready": In(1),
+                        }
+                    )
+                ),
+                "end": In(1),
+                "sums": In(data.ArrayLayout(signed(engine.head_bits), engine.lanes)),
+                "some": In(1),
+                "idle": Out(1),
+                "best": Out(Best),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -84,7 +94,7 @@ class Head(wiring.Component):
             for lane in range(lanes)
         ]
         scales = [Signal(SCALE_BITS, name=f"scale_{lane}", reset_less=True) for lane in range(lanes)]
-        taken = Signal()            # `scales` belong to a tile that has not been drained yet
+        taken = Signal()  # `scales` belong to a tile that has not been drained yet
         draining = Signal()
         lane = Signal(range(lanes))
 
@@ -116,7 +126,7 @@ class Head(wiring.Component):
     def _maximum(self, m, held, scales, draining, lane):
         """Select, multiply, add the partial products, compare. Returns "at work"."""
         engine = self._engine
-        number = Signal(ID_BITS - exact_log2(engine.lanes))     # tile * channels + index
+        number = Signal(ID_BITS - exact_log2(engine.lanes))  # tile * channels + index
         value = Signal(signed(engine.head_bits), reset_less=True)
         scale = Signal(signed(SCALE_BITS + 1), reset_less=True)
         # partial products, each of a DSP's size
@@ -134,7 +144,9 @@ class Head(wiring.Component):
                 for i in range(engine.lanes):
                     with m.Case(i):
                         m.d.sync += [
-                            value.eq(held[i]), scale.eq(scales[i]), tokens[0].some.eq(scales[i] != 0),
+                            value.eq(held[i]),
+                            scale.eq(scales[i]),
+                            tokens[0].some.eq(scales[i] != 0),
                         ]
             m.d.sync += tokens[0].id.eq(Cat(lane, number))
             with m.If(lane == engine.lanes - 1):

@@ -44,39 +44,58 @@ class Intake(wiring.Component):
     def __init__(self, *, engine: Engine):
         self._engine = engine
         word = beat_layout(engine)
-        super().__init__({
-            "cast": In(cast_port(engine)),
-            "column": In(6), "half": In(range(engine.query_words + 1)),
-            "q": Out(wiring.Signature(
-                {"valid": Out(1), "index": Out(range(engine.query_words)), "word": Out(word)}
-            )),
-            "kv": Out(wiring.Signature({
-                "valid": Out(1), "value": Out(1), "index": Out(range(engine.query_words)),
-                "beat": Out(range(2 * engine.query_words)), "word": Out(word),
-            })),
-            "start": Out(1), "complete": Out(1),
-            "slopes": Out(data.ArrayLayout(SLOPE_BITS, engine.heads)),
-        })
+        super().__init__(
+            {
+                "cast": In(cast_port(engine)),
+                "column": In(6),
+                "half": In(range(engine.query_words + 1)),
+                "q": Out(
+                    wiring.Signature(
+                        {"valid": Out(1), "index": Out(range(engine.query_words)), "word": Out(word)}
+                    )
+                ),
+                "kv": Out(
+                    wiring.Signature(
+                        {
+                            "valid": Out(1),
+                            "value": Out(1),
+                            "index": Out(range(engine.query_words)),
+                            "beat": Out(range(2 * engine.query_words)),
+                            "word": Out(word),
+                        }
+                    )
+                ),
+                "start": Out(1),
+                "complete": Out(1),
+                "slopes": Out(data.ArrayLayout(SLOPE_BITS, engine.heads)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         cast, kind = self.cast.payload, self.cast.payload.kind
-        first, end = Signal(12), Signal(12)     # first head-space word of this column, and of the next one
+        first, end = Signal(12), Signal(12)  # first head-space word of this column, and of the next one
         local = Signal(8)
         mine = Signal()
         word = Signal(8 * self._engine.lanes, reset_less=True)
         m.d.sync += [
-            first.eq(self.column * self.half), end.eq(first + self.half),
-            self.q.valid.eq(0), self.kv.valid.eq(0), self.start.eq(0), self.complete.eq(0),
+            first.eq(self.column * self.half),
+            end.eq(first + self.half),
+            self.q.valid.eq(0),
+            self.kv.valid.eq(0),
+            self.start.eq(0),
+            self.complete.eq(0),
         ]
         m.d.comb += [
             local.eq(cast.index - first),
             mine.eq((cast.index >= first) & (cast.index < end)),
-            self.q.word.as_value().eq(word), self.kv.word.as_value().eq(word),
+            self.q.word.as_value().eq(word),
+            self.kv.word.as_value().eq(word),
         ]
         with m.If(self.cast.valid & ((kind == Cast.QUERY) | (kind == Cast.KEY) | (kind == Cast.VALUE))):
             m.d.sync += [
-                self.q.index.eq(local), self.kv.index.eq(local),
+                self.q.index.eq(local),
+                self.kv.index.eq(local),
                 self.kv.value.eq(kind == Cast.VALUE),
                 self.kv.beat.eq(local + Mux(kind == Cast.VALUE, self.half, 0)),
                 self.q.valid.eq(mine & (kind == Cast.QUERY)),
@@ -135,19 +154,29 @@ class Plan(wiring.Component):
     LATENCY = 3
 
     def __init__(self, *, engine: Engine):
-        super().__init__({
-            "command": In(KvCommand), "ring": In(RingShape),
-            "half": In(range(engine.query_words + 1)), "group": In(5), "active": In(1),
-            "count": Out(10), "loads": Out(10), "none": Out(1), "here": Out(1), "local": Out(9),
-            "stage": Out(range(engine.stage_beats)), "address": Out(BEAT_ADDRESS),
-        })
+        super().__init__(
+            {
+                "command": In(KvCommand),
+                "ring": In(RingShape),
+                "half": In(range(engine.query_words + 1)),
+                "group": In(5),
+                "active": In(1),
+                "count": Out(10),
+                "loads": Out(10),
+                "none": Out(1),
+                "here": Out(1),
+                "local": Out(9),
+                "stage": Out(range(engine.stage_beats)),
+                "address": Out(BEAT_ADDRESS),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         shift = self.ring.log_groups
-        mask = Signal(5)                # groups - 1
-        bias = Signal(5)                # the group's share of n slots is (n + bias) / groups
-        offset = Signal(14)             # of the current slot in each half of the layer's ring
+        mask = Signal(5)  # groups - 1
+        bias = Signal(5)  # the group's share of n slots is (n + bias) / groups
+        offset = Signal(14)  # of the current slot in each half of the layer's ring
         m.d.comb += mask.eq((1 << shift) - 1)
         m.d.sync += [
             bias.eq(mask - self.group),

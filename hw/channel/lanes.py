@@ -1,8 +1,8 @@
 """Lane group of a channel: multiply-accumulate lanes that execute channel commands on the stream of beats.
 
-    commands ─► queue ─► control ─┐
-    items (value) ────────────────┼─► value * byte, a lane each ─┬─► accumulator words ─► drain
-    beats (lanes bytes) ──────────┴─► side output                └─► head ─► best row ──► drain
+commands ─► queue ─► control ─┐
+items (value) ────────────────┼─► value * byte, a lane each ─┬─► accumulator words ─► drain
+beats (lanes bytes) ──────────┴─► side output                └─► head ─► best row ──► drain
 """
 
 from amaranth.hdl import Assert, Module, Mux, Signal, signed
@@ -16,7 +16,7 @@ from .accumulator import AccumulatorBank
 from .drain import Answer, drain_port
 from .head import Head
 
-COMMANDS = 8        # commands a channel holds
+COMMANDS = 8  # commands a channel holds
 
 
 class _Mode(data.Struct):
@@ -24,20 +24,20 @@ class _Mode(data.Struct):
 
     matrix: 1
     head: 1
-    side: 1         # SIDE of this channel
-    beats: 6        # beats of an item, less one
+    side: 1  # SIDE of this channel
+    beats: 6  # beats of an item, less one
     acc: 6
-    count: 12       # tiles or beats left, less one
+    count: 12  # tiles or beats left, less one
 
 
 class _Token(data.Struct):
     """What happens with a beat, on its way down the pipeline."""
 
-    add: 1          # a product of MATRIX is in the lanes
-    head: 1         # a product of HEAD is in the lanes
-    tile: 1         # end of a tile
-    last: 1         # end of a MATRIX command
-    word: 6         # accumulator word
+    add: 1  # a product of MATRIX is in the lanes
+    head: 1  # a product of HEAD is in the lanes
+    tile: 1  # end of a tile
+    last: 1  # end of a MATRIX command
+    word: 6  # accumulator word
 
 
 class _Control(wiring.Component):
@@ -57,22 +57,29 @@ class _Control(wiring.Component):
     """
 
     def __init__(self, engine: Engine):
-        super().__init__({
-            "commands": In(stream.Signature(ChannelCommand)),
-            "items": In(stream.Signature(Item)),
-            "beats": In(stream.Signature(beat_layout(engine))),
-            "index": In(5),
-            "scale_ready": In(1), "head_idle": In(1),
-            "token": Out(_Token),
-            "scale": Out(1), "half": Out(1), "pass_side": Out(1), "head_start": Out(1), "head_done": Out(1),
-        })
+        super().__init__(
+            {
+                "commands": In(stream.Signature(ChannelCommand)),
+                "items": In(stream.Signature(Item)),
+                "beats": In(stream.Signature(beat_layout(engine))),
+                "index": In(5),
+                "scale_ready": In(1),
+                "head_idle": In(1),
+                "token": Out(_Token),
+                "scale": Out(1),
+                "half": Out(1),
+                "pass_side": Out(1),
+                "head_start": Out(1),
+                "head_done": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         mode = Signal(_Mode)
-        left = Signal(6)                # beats of the item after this one
+        left = Signal(6)  # beats of the item after this one
         word = Signal(6)
-        done = Signal()                 # the running command ends with this cycle
+        done = Signal()  # the running command ends with this cycle
         with m.If(mode.matrix):
             self._matrix(m, mode, done, left, word)
         with m.If(mode.head):
@@ -85,7 +92,7 @@ class _Control(wiring.Component):
             ]
             with m.If(self.beats.valid):
                 m.d.sync += mode.count.eq(mode.count - 1)
-        self._load(m, mode, done, left, word)       # last: its assignments win
+        self._load(m, mode, done, left, word)  # last: its assignments win
         return m
 
     def _load(self, m, mode, done, left, word):
@@ -100,8 +107,11 @@ class _Control(wiring.Component):
                     mode.matrix.eq(command.work == Work.MATRIX),
                     mode.head.eq(command.work == Work.HEAD),
                     mode.side.eq((command.work == Work.SIDE) & (command.channel == self.index)),
-                    mode.beats.eq(command.beats - 1), mode.acc.eq(command.acc),
-                    mode.count.eq(command.count - 1), left.eq(command.beats - 1), word.eq(command.acc),
+                    mode.beats.eq(command.beats - 1),
+                    mode.acc.eq(command.acc),
+                    mode.count.eq(command.count - 1),
+                    left.eq(command.beats - 1),
+                    word.eq(command.acc),
                 ]
                 m.d.comb += self.head_start.eq(command.work == Work.HEAD)
                 with m.If(command.work == Work.MATRIX):
@@ -116,7 +126,9 @@ class _Control(wiring.Component):
             self.beats.ready.eq(self.items.valid & item.valid_row),
             self.items.ready.eq(Mux(item.valid_row, self.beats.valid & (left == 0), 1)),
             done.eq(self.items.valid & self.items.ready & item.last),
-            self.token.add.eq(row), self.token.word.eq(word), self.token.last.eq(done),
+            self.token.add.eq(row),
+            self.token.word.eq(word),
+            self.token.last.eq(done),
         ]
         with m.If(row):
             m.d.sync += [left.eq(left - 1), word.eq(word + 1)]
@@ -136,13 +148,16 @@ class _Control(wiring.Component):
                     m.next = "SCALE0"
             with m.State("SCALE0"):
                 m.d.comb += [
-                    self.beats.ready.eq(self.scale_ready), self.scale.eq(self.beats.valid & self.scale_ready)
+                    self.beats.ready.eq(self.scale_ready),
+                    self.scale.eq(self.beats.valid & self.scale_ready),
                 ]
                 with m.If(self.scale):
                     m.next = "SCALE1"
             with m.State("SCALE1"):
                 m.d.comb += [
-                    self.beats.ready.eq(1), self.half.eq(1), self.scale.eq(self.beats.valid),
+                    self.beats.ready.eq(1),
+                    self.half.eq(1),
+                    self.scale.eq(self.beats.valid),
                     self.token.tile.eq(self.beats.valid),
                 ]
                 with m.If(self.beats.valid):
@@ -201,7 +216,7 @@ class LaneGroup(wiring.Component):
     """
 
     LATENCY = 0
-    DRAIN_GUARD = 2 + AccumulatorBank.ADD_LATENCY     # operands, product, then the addition
+    DRAIN_GUARD = 2 + AccumulatorBank.ADD_LATENCY  # operands, product, then the addition
     DRAIN_LATENCY = Answer.LATENCY
     SIDE_LATENCY = 1
 
@@ -209,15 +224,17 @@ class LaneGroup(wiring.Component):
         self._engine = engine
         self._head = Head(engine=engine)
         self.HEAD_LATENCY = self._head.LATENCY + 2
-        super().__init__({
-            "index": In(5),
-            "commands": In(stream.Signature(ChannelCommand)),
-            "items": In(stream.Signature(Item)),
-            "beats": In(stream.Signature(beat_layout(engine))),
-            "side": Out(wiring.Signature({"valid": Out(1), "data": Out(beat_layout(engine))})),
-            "op_done": Out(1),
-            "drain": In(drain_port(engine)),
-        })
+        super().__init__(
+            {
+                "index": In(5),
+                "commands": In(stream.Signature(ChannelCommand)),
+                "items": In(stream.Signature(Item)),
+                "beats": In(stream.Signature(beat_layout(engine))),
+                "side": Out(wiring.Signature({"valid": Out(1), "data": Out(beat_layout(engine))})),
+                "op_done": Out(1),
+                "drain": In(drain_port(engine)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -238,15 +255,19 @@ class LaneGroup(wiring.Component):
             m.d.sync += after.eq(before)
         _operands, products = tokens
         m.d.comb += [
-            control.index.eq(self.index), head.index.eq(self.index),
-            control.scale_ready.eq(head.scale.ready), control.head_idle.eq(head.idle),
+            control.index.eq(self.index),
+            head.index.eq(self.index),
+            control.scale_ready.eq(head.scale.ready),
+            control.head_idle.eq(head.idle),
             head.start.eq(control.head_start),
-            head.scale.valid.eq(control.scale), head.scale.half.eq(control.half),
+            head.scale.valid.eq(control.scale),
+            head.scale.half.eq(control.half),
             head.scale.beat.eq(self.beats.payload),
-            bank.add.valid.eq(products.add), bank.add.address.eq(products.word),
+            bank.add.valid.eq(products.add),
+            bank.add.address.eq(products.word),
             head.end.eq(products.tile),
         ]
-        m.d.comb += self.op_done.eq(control.token.last | control.head_done)     # a register takes it outside
+        m.d.comb += self.op_done.eq(control.token.last | control.head_done)  # a register takes it outside
         side = self.side.data.as_value()
         m.d.sync += [
             self.side.valid.eq(control.pass_side),
@@ -260,7 +281,7 @@ class LaneGroup(wiring.Component):
         """Lane: operands, product, and a sum that follows the product (MATRIX) or adds up a tile (HEAD): a
         DSP slice."""
         value = Signal(signed(8), reset_less=True)
-        running = Signal()              # the sums hold a part of the tile
+        running = Signal()  # the sums hold a part of the tile
         m.d.comb += head.some.eq(running)
         with m.If(token.add | token.head):
             m.d.sync += value.eq(self.items.payload.value)
@@ -284,7 +305,8 @@ class LaneGroup(wiring.Component):
         best = head.best
         fields = [best.logit[:32].as_signed(), best.logit[32:].as_signed(), best.id, best.any]
         m.d.comb += [
-            bank.drain.valid.eq(answer.address.valid), bank.drain.read.eq(answer.address.read),
+            bank.drain.valid.eq(answer.address.valid),
+            bank.drain.read.eq(answer.address.read),
             bank.drain.address.eq(answer.address.address),
         ]
         for lane in range(self._engine.lanes):

@@ -9,7 +9,7 @@ from ..lib import Queue
 from ..types import KvCommand, RingShape, beat_layout, stage_layout
 from .burst import RUN
 
-QUEUE = 8       # commands whose beats are on the way
+QUEUE = 8  # commands whose beats are on the way
 
 
 class Loader(wiring.Component):
@@ -43,27 +43,43 @@ class Loader(wiring.Component):
 
     def __init__(self, engine: Engine):
         self._engine = engine
-        super().__init__({
-            "ring": In(RingShape), "half": In(range(engine.query_words + 1)), "group": In(5),
-            "active": In(1), "commands": In(stream.Signature(KvCommand)), "runs": Out(stream.Signature(RUN)),
-            "beats": In(stream.Signature(beat_layout(engine))),
-            "arrivals": Out(stream.Signature(stage_layout(engine))),
-            "loaded": Out(1), "issued": Out(1), "attended": In(1), "writes_quiet": In(1),
-        })
+        super().__init__(
+            {
+                "ring": In(RingShape),
+                "half": In(range(engine.query_words + 1)),
+                "group": In(5),
+                "active": In(1),
+                "commands": In(stream.Signature(KvCommand)),
+                "runs": Out(stream.Signature(RUN)),
+                "beats": In(stream.Signature(beat_layout(engine))),
+                "arrivals": Out(stream.Signature(stage_layout(engine))),
+                "loaded": Out(1),
+                "issued": Out(1),
+                "attended": In(1),
+                "writes_quiet": In(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         # Read and file sides work on different commands: what is on the way is described by `filing`.
-        work = data.StructLayout({
-            "stage": 14, "slots": 10, "drop": 1, "local": 9,
-            "none": 1, "one": 1, "drops_first": 1,      # slots is 0, is 1; the first slot is dropped
-        })
+        work = data.StructLayout(
+            {
+                "stage": 14,
+                "slots": 10,
+                "drop": 1,
+                "local": 9,
+                "none": 1,
+                "one": 1,
+                "drops_first": 1,  # slots is 0, is 1; the first slot is dropped
+            }
+        )
         m.submodules.filing = filing = Queue(work, depth=QUEUE)
         head = self.commands.p
         slots, total = Signal(10), Signal(20)
         # commands read and not yet attended; attention may finish one that loads nothing first
         ahead = Signal(signed(3))
-        settled = Signal(2)         # cycles the products of this command had
+        settled = Signal(2)  # cycles the products of this command had
         # Slots s < load with s mod groups = group.
         rounded = Signal(11)
         m.d.comb += rounded.eq(head.load + (1 << self.ring.log_groups) - 1 - self.group)
@@ -72,21 +88,28 @@ class Loader(wiring.Component):
             total.eq((slots * self.half) << 1),
             settled.eq(Mux(self.commands.valid & ~self.commands.ready, Mux(settled == 3, 3, settled + 1), 0)),
         ]
-        go, offered = Signal(), Signal()    # a run once offered stays, whatever is written meanwhile
-        quiet, none = Signal(), Signal()    # both of the cycle before
+        go, offered = Signal(), Signal()  # a run once offered stays, whatever is written meanwhile
+        quiet, none = Signal(), Signal()  # both of the cycle before
         group_mask = ((1 << self.ring.log_groups) - 1)[:5]
         drops, local = (head.slot & group_mask) == self.group, head.slot >> self.ring.log_groups
         m.d.sync += [quiet.eq(self.writes_quiet), none.eq(total == 0)]
         ready = (settled == 3) & (offered | ((ahead != 2) & quiet)) & filing.i.ready
         m.d.sync += offered.eq(self.runs.valid & ~self.runs.ready)
         m.d.comb += [
-            self.runs.valid.eq(ready & self.commands.valid & ~none), self.runs.p.address.eq(head.base),
+            self.runs.valid.eq(ready & self.commands.valid & ~none),
+            self.runs.p.address.eq(head.base),
             self.runs.p.beats.eq(total),
             go.eq(ready & self.commands.valid & (none | self.runs.ready)),
-            self.commands.ready.eq(go), self.issued.eq(go),
-            filing.i.valid.eq(go), filing.i.p.stage.eq(head.stage), filing.i.p.slots.eq(slots),
-            filing.i.p.drop.eq(drops), filing.i.p.local.eq(local), filing.i.p.none.eq(slots == 0),
-            filing.i.p.one.eq(slots == 1), filing.i.p.drops_first.eq(drops & (local == 0)),
+            self.commands.ready.eq(go),
+            self.issued.eq(go),
+            filing.i.valid.eq(go),
+            filing.i.p.stage.eq(head.stage),
+            filing.i.p.slots.eq(slots),
+            filing.i.p.drop.eq(drops),
+            filing.i.p.local.eq(local),
+            filing.i.p.none.eq(slots == 0),
+            filing.i.p.one.eq(slots == 1),
+            filing.i.p.drops_first.eq(drops & (local == 0)),
         ]
         with m.If(go & ~self.attended):
             m.d.sync += ahead.eq(ahead + 1)
@@ -103,16 +126,17 @@ class Loader(wiring.Component):
         """
         head = filing.o.p
         value, beat, offset = Signal(), Signal.like(self.half), Signal(14)  # beat: of this half of the slot
-        begin, slot = Signal(14), Signal(10)        # of this slot
+        begin, slot = Signal(14), Signal(10)  # of this slot
         first, half_last = Signal(init=1), Signal.like(self.half)
-        final, dropping = Signal(), Signal()        # of this slot, unless it is the first
+        final, dropping = Signal(), Signal()  # of this slot, unless it is the first
         empty = filing.o.valid & head.none
         dropped = Mux(first, head.drops_first, dropping)
         taken = self.beats.valid & self.beats.ready
         m.d.sync += [self.loaded.eq(0), half_last.eq(self.half - 1)]
         m.d.comb += [
             self.arrivals.valid.eq(self.beats.valid & filing.o.valid & ~empty & ~dropped),
-            self.arrivals.p.value.eq(value), self.arrivals.p.address.eq(head.stage + offset),
+            self.arrivals.p.value.eq(value),
+            self.arrivals.p.address.eq(head.stage + offset),
             self.arrivals.p.data.eq(self.beats.p),
             self.beats.ready.eq(filing.o.valid & ~empty & (dropped | self.arrivals.ready)),
         ]
@@ -128,7 +152,10 @@ class Loader(wiring.Component):
                 m.d.sync += offset.eq(begin)
             with m.If(last_beat):
                 m.d.sync += [
-                    begin.eq(offset + 1), slot.eq(slot + 1), self.loaded.eq(1), first.eq(0),
+                    begin.eq(offset + 1),
+                    slot.eq(slot + 1),
+                    self.loaded.eq(1),
+                    first.eq(0),
                     final.eq(slot + 2 == head.slots),
                     dropping.eq(head.drop & (slot + 1 == head.local)),
                 ]

@@ -11,9 +11,9 @@ from ..config import Engine
 from ..lib import InFlight, Queue
 from ..types import BEAT_ADDRESS, beat_layout
 
-TAGS = 64           # bursts in flight, and one
-KV_WAITING = 32     # KV beats that wait for the loader
-KV_SLACK = 3        # of these, beats that come before RREADY shows that there are too many
+TAGS = 64  # bursts in flight, and one
+KV_WAITING = 32  # KV beats that wait for the loader
+KV_SLACK = 3  # of these, beats that come before RREADY shows that there are too many
 
 TAG = data.StructLayout({"kv": 1, "io": 1, "address": BEAT_ADDRESS, "beats": 5, "traffic": 4})
 
@@ -54,16 +54,29 @@ class Receiver(wiring.Component):
     def __init__(self, engine: Engine):
         self._engine = engine
         beat = beat_layout(engine)
-        super().__init__({
-            "tags": In(stream.Signature(TAG)),
-            "beats": Out(stream.Signature(beat)), "kv": Out(stream.Signature(beat)),
-            "freed": Out(1), "kv_taken": Out(1),
-            "count_index": In(4), "count": Out(32), "clear": In(1),
-            "pointer": In(64), "io_pointer": In(64), "abort": In(1), "quiet": Out(1),
-            "fault": Out(1), "fault_address": Out(64),
-            "rdata": In(8 * engine.beat_bytes), "rresp": In(2), "rlast": In(1), "rvalid": In(1),
-            "rready": Out(1),
-        })
+        super().__init__(
+            {
+                "tags": In(stream.Signature(TAG)),
+                "beats": Out(stream.Signature(beat)),
+                "kv": Out(stream.Signature(beat)),
+                "freed": Out(1),
+                "kv_taken": Out(1),
+                "count_index": In(4),
+                "count": Out(32),
+                "clear": In(1),
+                "pointer": In(64),
+                "io_pointer": In(64),
+                "abort": In(1),
+                "quiet": Out(1),
+                "fault": Out(1),
+                "fault_address": Out(64),
+                "rdata": In(8 * engine.beat_bytes),
+                "rresp": In(2),
+                "rlast": In(1),
+                "rvalid": In(1),
+                "rready": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -77,19 +90,26 @@ class Receiver(wiring.Component):
         # of the beat of the cycle before
         ended, failed, last_tag = Signal(), Signal(), Signal(TAG)
         m.d.comb += [
-            taken.eq(self.rvalid & self.rready), tags.pop.eq(taken & self.rlast),
-            fifo.i.valid.eq(taken & ~tag.kv), fifo.i.p.eq(self.rdata),
-            kv.i.valid.eq(taken & tag.kv), kv.i.p.eq(self.rdata),
-            self.kv.valid.eq(kv.o.valid & ~self.abort), self.kv.p.eq(kv.o.p),
+            taken.eq(self.rvalid & self.rready),
+            tags.pop.eq(taken & self.rlast),
+            fifo.i.valid.eq(taken & ~tag.kv),
+            fifo.i.p.eq(self.rdata),
+            kv.i.valid.eq(taken & tag.kv),
+            kv.i.p.eq(self.rdata),
+            self.kv.valid.eq(kv.o.valid & ~self.abort),
+            self.kv.p.eq(kv.o.p),
             kv.o.ready.eq(self.kv.ready | self.abort),
             self.quiet.eq(tags.empty & ~failed),
         ]
         m.d.sync += [
             self.rready.eq(kv.level <= KV_WAITING - KV_SLACK),
-            self.freed.eq(fifo.o.valid & fifo.o.ready), self.kv_taken.eq(taken & tag.kv),
-            ended.eq(tags.pop), failed.eq(taken & (self.rresp != RESP_OKAY)), last_tag.eq(tag),
+            self.freed.eq(fifo.o.valid & fifo.o.ready),
+            self.kv_taken.eq(taken & tag.kv),
+            ended.eq(tags.pop),
+            failed.eq(taken & (self.rresp != RESP_OKAY)),
+            last_tag.eq(tag),
         ]
-        beat = Signal(5)        # of the burst; only to check the memory
+        beat = Signal(5)  # of the burst; only to check the memory
         with m.If(taken):
             m.d.sync += [
                 beat.eq(Mux(self.rlast, 0, beat + 1)),
@@ -112,7 +132,9 @@ class Receiver(wiring.Component):
         write = counts.write_port()
         touched = Signal(16)
         m.d.comb += [
-            old.addr.eq(tag.traffic), write.addr.eq(tag.traffic), write.en.eq(ended),
+            old.addr.eq(tag.traffic),
+            write.addr.eq(tag.traffic),
+            write.en.eq(ended),
             write.data.eq(Mux(touched.bit_select(tag.traffic, 1), old.data, 0) + tag.beats),
             probe.addr.eq(self.count_index),
         ]

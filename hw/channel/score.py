@@ -46,22 +46,32 @@ class Score(wiring.Component):
         while terms > 1:
             self._levels, terms = self._levels + 1, -(-terms // 4)
         self.LATENCY = self._levels + 3
-        super().__init__({
-            "beat": In(wiring.Signature({
-                "valid": Out(1), "unit": Out(key_layout(engine)),
-                "products": Out(data.ArrayLayout(signed(16), engine.lanes)),
-            })),
-            "slopes": In(data.ArrayLayout(SLOPE_BITS, engine.heads)),
-            "ring": In(RingShape), "column": In(6), "group": In(5),
-            "position": In(POSITION_BITS), "slot": In(9),
-            "weight": Out(wiring.Signature({"valid": Out(1), "value": Out(WEIGHT_BITS)})),
-        })
+        super().__init__(
+            {
+                "beat": In(
+                    wiring.Signature(
+                        {
+                            "valid": Out(1),
+                            "unit": Out(key_layout(engine)),
+                            "products": Out(data.ArrayLayout(signed(16), engine.lanes)),
+                        }
+                    )
+                ),
+                "slopes": In(data.ArrayLayout(SLOPE_BITS, engine.heads)),
+                "ring": In(RingShape),
+                "column": In(6),
+                "group": In(5),
+                "position": In(POSITION_BITS),
+                "slot": In(9),
+                "weight": Out(wiring.Signature({"valid": Out(1), "value": Out(WEIGHT_BITS)})),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
-        layout = data.StructLayout({"first": 1, "last": 1, **{
-            key: key_layout(self._engine)[key].shape for key in ("head", "local")
-        }})
+        layout = data.StructLayout(
+            {"first": 1, "last": 1, **{key: key_layout(self._engine)[key].shape for key in ("head", "local")}}
+        )
         # [i]: i cycles after the products
         flights = [Signal(layout, name=f"unit_{i}") for i in range(self._levels + 2)]
         valid = [Signal(name=f"valid_{i}") for i in range(self.LATENCY + 1)]
@@ -75,7 +85,7 @@ class Score(wiring.Component):
         shifted = Signal(signed(SCORE_BITS), reset_less=True)
         score = Signal(signed(SCORE_BITS), reset_less=True)
         summed, scaled = valid[self._levels + 1], valid[self._levels + 2]
-        for i in range(self.LATENCY):       # behind the sum only the last beat of a head goes on
+        for i in range(self.LATENCY):  # behind the sum only the last beat of a head goes on
             m.d.sync += valid[i + 1].eq(valid[i] & (done.last if i == self._levels else 1))
         with m.If(valid[self._levels]):
             m.d.sync += dot.eq(Mux(done.first, 0, dot) + total)
@@ -93,21 +103,21 @@ class Score(wiring.Component):
     def _tree(self, m, valid):
         terms = list(self.beat.products)
         for level in range(self._levels):
-            groups = [terms[i:i + 4] for i in range(0, len(terms), 4)]
+            groups = [terms[i : i + 4] for i in range(0, len(terms), 4)]
             terms = [
                 Signal(signed(18 + 2 * level), name=f"sum_{level}_{i}", reset_less=True)
                 for i in range(len(groups))
             ]
             with m.If(valid[level]):
                 for term, group in zip(terms, groups):
-                    pairs = [sum(group[i:i + 2][1:], group[i]) for i in range(0, len(group), 2)]
+                    pairs = [sum(group[i : i + 2][1:], group[i]) for i in range(0, len(group), 2)]
                     m.d.sync += term.eq(sum(pairs[1:], pairs[0]))
         return terms[0]
 
     def _penalty(self, m, select, unit, multiply):
         """slope * distance, two cycles after `select`."""
-        first_head = Signal(12)         # of this column
-        wrapped = Signal(11)            # slot of the current token, one turn of the ring ahead
+        first_head = Signal(12)  # of this column
+        wrapped = Signal(11)  # slot of the current token, one turn of the ring ahead
         slot = Signal(10)
         distance = Signal(POSITION_BITS, reset_less=True)
         slope = Signal(SLOPE_BITS, reset_less=True)
@@ -115,7 +125,7 @@ class Score(wiring.Component):
         m.d.sync += [first_head.eq(self.column * self.ring.heads), wrapped.eq(self.slot + self.ring.ring)]
         m.d.comb += slot.eq((unit.local << self.ring.log_groups) | self.group)
         with m.If(select):
-            m.d.sync += slope.eq(self.slopes[(first_head + unit.head)[:len(unit.head)]])
+            m.d.sync += slope.eq(self.slopes[(first_head + unit.head)[: len(unit.head)]])
             with m.If(slot < self.ring.anchors):
                 m.d.sync += distance.eq(self.position - slot)
             with m.Elif(slot <= self.slot):

@@ -36,23 +36,31 @@ class Staging(wiring.Component):
         self._engine = engine
         beat = beat_layout(engine)
         address = range(engine.stage_beats)
-        super().__init__({
-            "write": In(wiring.Signature({"en": Out(1), "address": Out(address), "data": Out(beat)})),
-            "read": In(wiring.Signature({"en": Out(1), "address": Out(address), "data": In(beat)})),
-        })
+        super().__init__(
+            {
+                "write": In(wiring.Signature({"en": Out(1), "address": Out(address), "data": Out(beat)})),
+                "read": In(wiring.Signature({"en": Out(1), "address": Out(address), "data": In(beat)})),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         engine = self._engine
         m.submodules.memory = memory = Memory(
-            shape=8 * engine.lanes, depth=engine.stage_beats, init=[], attrs={"ram_style": "ultra"},
+            shape=8 * engine.lanes,
+            depth=engine.stage_beats,
+            init=[],
+            attrs={"ram_style": "ultra"},
         )
         write, read = memory.write_port(), memory.read_port()
         arrived = Signal()
         output = Signal(8 * engine.lanes, reset_less=True)
         m.d.comb += [
-            write.addr.eq(self.write.address), write.data.eq(self.write.data), write.en.eq(self.write.en),
-            read.addr.eq(self.read.address), read.en.eq(self.read.en),
+            write.addr.eq(self.write.address),
+            write.data.eq(self.write.data),
+            write.en.eq(self.write.en),
+            read.addr.eq(self.read.address),
+            read.en.eq(self.read.en),
             self.read.data.as_value().eq(output),
         ]
         m.d.sync += arrived.eq(self.read.en)

@@ -10,8 +10,8 @@ from ..config import Engine
 from ..lib import InFlight, Queue, Slice
 from ..types import BEAT_ADDRESS, write_layout
 
-DEPTH = 64              # beats that wait
-OUTSTANDING = 64        # writes whose response is awaited, and one
+DEPTH = 64  # beats that wait
+OUTSTANDING = 64  # writes whose response is awaited, and one
 
 
 class Writer(wiring.Component):
@@ -45,15 +45,32 @@ class Writer(wiring.Component):
     def __init__(self, engine: Engine):
         self._engine = engine
         beat = engine.beat_bytes
-        super().__init__({
-            "i": In(stream.Signature(write_layout(engine))), "level": Out(range(DEPTH + 1)),
-            "pointer": In(64), "io_pointer": In(64), "abort": In(1), "quiet": Out(1),
-            "fault": Out(1), "fault_address": Out(64),
-            "awaddr": Out(64), "awlen": Out(8), "awsize": Out(3), "awburst": Out(2), "awvalid": Out(1),
-            "awready": In(1),
-            "wdata": Out(8 * beat), "wstrb": Out(beat), "wlast": Out(1), "wvalid": Out(1), "wready": In(1),
-            "bresp": In(2), "bvalid": In(1), "bready": Out(1),
-        })
+        super().__init__(
+            {
+                "i": In(stream.Signature(write_layout(engine))),
+                "level": Out(range(DEPTH + 1)),
+                "pointer": In(64),
+                "io_pointer": In(64),
+                "abort": In(1),
+                "quiet": Out(1),
+                "fault": Out(1),
+                "fault_address": Out(64),
+                "awaddr": Out(64),
+                "awlen": Out(8),
+                "awsize": Out(3),
+                "awburst": Out(2),
+                "awvalid": Out(1),
+                "awready": In(1),
+                "wdata": Out(8 * beat),
+                "wstrb": Out(beat),
+                "wlast": Out(1),
+                "wvalid": Out(1),
+                "wready": In(1),
+                "bresp": In(2),
+                "bvalid": In(1),
+                "bready": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -68,17 +85,30 @@ class Writer(wiring.Component):
         head = queue.o.p
         take, free = Signal(), Signal()
         m.d.comb += [
-            self.level.eq(queue.level), free.eq(addresses.i.ready & words.i.ready & places.i.ready),
-            take.eq(queue.o.valid & free & ~self.abort), queue.o.ready.eq(free | self.abort),
-            places.i.valid.eq(take), places.i.p.io.eq(head.io), places.i.p.address.eq(head.address),
+            self.level.eq(queue.level),
+            free.eq(addresses.i.ready & words.i.ready & places.i.ready),
+            take.eq(queue.o.valid & free & ~self.abort),
+            queue.o.ready.eq(free | self.abort),
+            places.i.valid.eq(take),
+            places.i.p.io.eq(head.io),
+            places.i.p.address.eq(head.address),
             places.pop.eq(self.bvalid),
-            addresses.i.valid.eq(take), addresses.i.p.eq(self._address(head)),
-            self.awvalid.eq(addresses.o.valid), self.awaddr.eq(addresses.o.p),
+            addresses.i.valid.eq(take),
+            addresses.i.p.eq(self._address(head)),
+            self.awvalid.eq(addresses.o.valid),
+            self.awaddr.eq(addresses.o.p),
             addresses.o.ready.eq(self.awready),
-            words.i.valid.eq(take), words.i.p.eq(head.data),
-            self.wvalid.eq(words.o.valid), self.wdata.eq(words.o.p), words.o.ready.eq(self.wready),
-            self.awlen.eq(0), self.awsize.eq(exact_log2(beat)), self.awburst.eq(BURST_INCR),
-            self.wstrb.eq((1 << beat) - 1), self.wlast.eq(1), self.bready.eq(1),
+            words.i.valid.eq(take),
+            words.i.p.eq(head.data),
+            self.wvalid.eq(words.o.valid),
+            self.wdata.eq(words.o.p),
+            words.o.ready.eq(self.wready),
+            self.awlen.eq(0),
+            self.awsize.eq(exact_log2(beat)),
+            self.awburst.eq(BURST_INCR),
+            self.wstrb.eq((1 << beat) - 1),
+            self.wlast.eq(1),
+            self.bready.eq(1),
         ]
         # of the response of the cycle before
         failed, where = Signal(), Signal(place)

@@ -10,7 +10,7 @@ from ..types import OpEntry
 
 # cycles after the end of a task until the nonzero elements of its last broadcast word are counted
 SETTLE = 2
-ACCOUNT_CYCLES = SETTLE + 3     # a task's additions to the counters; no other task begins meanwhile
+ACCOUNT_CYCLES = SETTLE + 3  # a task's additions to the counters; no other task begins meanwhile
 
 
 class PhaseAccounts(wiring.Component):
@@ -40,16 +40,28 @@ class PhaseAccounts(wiring.Component):
     """
 
     def __init__(self, engine: Engine):
-        super().__init__({
-            "running": In(1), "go": In(1), "waiting": In(1), "ending": In(1), "entry": In(OpEntry),
-            "active_valid": In(1), "active": In(range(engine.lanes + 1)), "closing": In(1), "busy": Out(1),
-            "add_valid": Out(1), "add_index": Out(7), "add_amount": Out(32), "pass_cycles": Out(32),
-        })
+        super().__init__(
+            {
+                "running": In(1),
+                "go": In(1),
+                "waiting": In(1),
+                "ending": In(1),
+                "entry": In(OpEntry),
+                "active_valid": In(1),
+                "active": In(range(engine.lanes + 1)),
+                "closing": In(1),
+                "busy": Out(1),
+                "add_valid": Out(1),
+                "add_index": Out(7),
+                "add_amount": Out(32),
+                "pass_cycles": Out(32),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
-        stream, handover, elements = Signal(32), Signal(32), Signal(32)     # of the running task
-        step = Signal(ACCOUNT_CYCLES)   # one bit, which moves down: bit k - 1 is k cycles before the end
+        stream, handover, elements = Signal(32), Signal(32), Signal(32)  # of the running task
+        step = Signal(ACCOUNT_CYCLES)  # one bit, which moves down: bit k - 1 is k cycles before the end
         m.d.comb += self.busy.eq(step.any())
         with m.If(self.running):
             m.d.sync += [
@@ -73,14 +85,18 @@ class PhaseAccounts(wiring.Component):
         phase, statistic, counted = Signal(4), Signal(8), Signal()
         with m.If(self.ending):
             m.d.sync += [
-                ended["stream"].eq(stream), ended["handover"].eq(handover), phase.eq(self.entry.phase),
-                statistic.eq(self.entry.statistic), counted.eq(self.entry.counted),
+                ended["stream"].eq(stream),
+                ended["handover"].eq(handover),
+                phase.eq(self.entry.phase),
+                statistic.eq(self.entry.statistic),
+                counted.eq(self.entry.counted),
                 step.eq(1 << ACCOUNT_CYCLES - 1),
             ]
         with m.Else():
             m.d.sync += step.eq(step >> 1)
         additions = {
-            3: (phase << 1, ended["stream"], 1), 2: (phase << 1 | 1, ended["handover"], 1),
+            3: (phase << 1, ended["stream"], 1),
+            2: (phase << 1 | 1, ended["handover"], 1),
             1: (Counter.ACTIVE + statistic, elements, counted),
         }
         for number, (index, amount, valid) in additions.items():
@@ -97,5 +113,7 @@ class PhaseAccounts(wiring.Component):
             m.d.sync += late.eq(late - 1)
         with m.If(late == 1):
             m.d.comb += [
-                self.add_valid.eq(1), self.add_index.eq(2 * Phase.CONTROL + 1), self.add_amount.eq(rest),
+                self.add_valid.eq(1),
+                self.add_index.eq(2 * Phase.CONTROL + 1),
+                self.add_amount.eq(rest),
             ]

@@ -21,9 +21,14 @@ class Argmax(wiring.Component):
     """
 
     def __init__(self, engine: Engine):
-        super().__init__({
-            "valid": In(1), "first": In(1), "word": In(drain_layout(engine)), "best": Out(16),
-        })
+        super().__init__(
+            {
+                "valid": In(1),
+                "first": In(1),
+                "word": In(drain_layout(engine)),
+                "best": Out(16),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -33,8 +38,10 @@ class Argmax(wiring.Component):
         m.d.sync += pending.eq(self.valid)
         with m.If(self.valid):
             m.d.sync += [
-                new_logit.eq(Cat(self.word[0], self.word[1])), new_token.eq(self.word[2]),
-                new_some.eq(self.word[3][0]), fresh.eq(self.first),
+                new_logit.eq(Cat(self.word[0], self.word[1])),
+                new_token.eq(self.word[2]),
+                new_some.eq(self.word[3][0]),
+                fresh.eq(self.first),
             ]
         better = ~some | fresh | (new_logit > logit) | ((new_logit == logit) & (new_token < token))
         with m.If(pending):

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from ..config import Engine
 from ..types import ChannelCommand, Header, KvCommand, OpEntry, Task, Work
 
-SPACING = 6     # cycles between two commands: the round trip of the channels' `room` (registers on both ways)
+SPACING = 6  # cycles between two commands: the round trip of the channels' `room` (registers on both ways)
 WAIT = (1 << SPACING) - 1
 # cycles from `go` to the first command: fetch, decode, command and its register
 FIRST_COMMAND = SPACING + 4
@@ -18,11 +18,11 @@ class PassInfo(data.Struct):
     """What a pass starts with."""
 
     token: 16
-    head: 1         # evaluate the head
+    head: 1  # evaluate the head
     position: 20
-    slot: 9         # ring slot of the token
-    populated: 10   # slots that are populated before this pass, at most all of them
-    restored: 1     # the first pass behind a restore: a ring on chip does not hold these slots yet
+    slot: 9  # ring slot of the token
+    populated: 10  # slots that are populated before this pass, at most all of them
+    restored: 1  # the first pass behind a restore: a ring on chip does not hold these slots yet
 
 
 class Dispatcher(wiring.Component):
@@ -50,42 +50,57 @@ class Dispatcher(wiring.Component):
 
     def __init__(self, engine: Engine):
         self._engine = engine
-        super().__init__({
-            "header": In(Header), "dense": In(1), "full_kv": In(1), "go": In(1), "info": In(PassInfo),
-            "index": Out(10), "entry": In(OpEntry), "side": In(stream.Signature(ChannelCommand)),
-            "command_valid": Out(1), "command": Out(ChannelCommand), "kv_valid": Out(1), "kv": Out(KvCommand),
-            "command_room": In(1), "kv_room": In(1), "idle": Out(1),
-        })
+        super().__init__(
+            {
+                "header": In(Header),
+                "dense": In(1),
+                "full_kv": In(1),
+                "go": In(1),
+                "info": In(PassInfo),
+                "index": Out(10),
+                "entry": In(OpEntry),
+                "side": In(stream.Signature(ChannelCommand)),
+                "command_valid": Out(1),
+                "command": Out(ChannelCommand),
+                "kv_valid": Out(1),
+                "kv": Out(KvCommand),
+                "command_room": In(1),
+                "kv_room": In(1),
+                "idle": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
-        wait = Signal(SPACING)      # a run of ones as long as the wait
+        wait = Signal(SPACING)  # a run of ones as long as the wait
         waits = wait[0]
         info = Signal(PassInfo)
         side_bits = self._engine.side_channels.bit_length() - 1
         row, row_beats, offset = Signal(16), Signal(8), Signal(24)
         embed_base = Signal.like(self.command.base)
         m.d.sync += [
-            self.command_valid.eq(0), self.kv_valid.eq(0),
+            self.command_valid.eq(0),
+            self.kv_valid.eq(0),
             # The embedding row's address; the table's latency leaves the multiplier its time.
-            row.eq(info.token >> side_bits), row_beats.eq(self.header.width_words << 1),
-            offset.eq(row * row_beats), embed_base.eq(self.header.embed_base + offset),
+            row.eq(info.token >> side_bits),
+            row_beats.eq(self.header.width_words << 1),
+            offset.eq(row * row_beats),
+            embed_base.eq(self.header.embed_base + offset),
             wait.eq(wait >> 1),
         ]
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += [
-                    self.idle.eq(~self.go), self.side.ready.eq(~waits & self.command_room & ~self.go)
+                    self.idle.eq(~self.go),
+                    self.side.ready.eq(~waits & self.command_room & ~self.go),
                 ]
                 m.d.sync += self.index.eq(0)
                 with m.If(self.side.valid & self.side.ready):
-                    m.d.sync += [
-                        self.command_valid.eq(1), self.command.eq(self.side.payload), wait.eq(WAIT)
-                    ]
+                    m.d.sync += [self.command_valid.eq(1), self.command.eq(self.side.payload), wait.eq(WAIT)]
                 with m.If(self.go):
                     m.d.sync += [info.eq(self.info), wait.eq(WAIT)]
                     m.next = "FETCH"
-            with m.State("FETCH"):      # the entry of `index` arrives while `wait` runs down
+            with m.State("FETCH"):  # the entry of `index` arrives while `wait` runs down
                 with m.If(~waits):
                     m.next = "DECODE"
             with m.State("DECODE"):
@@ -111,7 +126,9 @@ class Dispatcher(wiring.Component):
             with m.State("FENCE"):
                 with m.If(~waits & self.command_room):
                     m.d.sync += [
-                        self.command_valid.eq(1), self.command.work.eq(Work.FENCE), wait.eq(WAIT),
+                        self.command_valid.eq(1),
+                        self.command.work.eq(Work.FENCE),
+                        wait.eq(WAIT),
                         self.index.eq(self.index + 1),
                     ]
                     m.next = "FETCH"
@@ -137,7 +154,10 @@ class Dispatcher(wiring.Component):
         attend = Mux(info.populated == self.header.slots, info.populated, info.populated + 1)
         with m.If(self.entry.has_kv):
             m.d.sync += [
-                self.kv.base.eq(self.entry.kv_base), self.kv.stage.eq(self.entry.kv_stage),
+                self.kv.base.eq(self.entry.kv_base),
+                self.kv.stage.eq(self.entry.kv_stage),
                 self.kv.load.eq(load),
-                self.kv.attend.eq(attend), self.kv.slot.eq(info.slot), self.kv.position.eq(info.position),
+                self.kv.attend.eq(attend),
+                self.kv.slot.eq(info.slot),
+                self.kv.position.eq(info.position),
             ]

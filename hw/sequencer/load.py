@@ -8,7 +8,7 @@ from ..config import Engine
 from ..interface import MAILBOX_MAGIC, Traffic
 from ..types import ENTRY_BYTES, PARAMETER_BITS, Cast, ChannelCommand, Header, OpEntry, Work, broadcast_layout
 
-CHUNK = 1024    # beats of one SIDE command
+CHUNK = 1024  # beats of one SIDE command
 
 
 class LoadUnit(wiring.Component):
@@ -37,28 +37,43 @@ class LoadUnit(wiring.Component):
     def __init__(self, engine: Engine):
         self._engine = engine
         lanes = engine.lanes
-        super().__init__({
-            "start": In(1), "done": Out(1), "failed": Out(1), "side": Out(stream.Signature(ChannelCommand)),
-            "beat_valid": In(1), "beat": In(8 * lanes), "header": Out(Header),
-            "table_valid": Out(1), "table_index": Out(10), "table_entry": Out(OpEntry),
-            "parameter_valid": Out(1), "parameter_index": Out(13),
-            "parameter_word": Out(data.ArrayLayout(PARAMETER_BITS, lanes)),
-            "gelu_valid": Out(1), "gelu_index": Out(5), "gelu_word": Out(data.ArrayLayout(signed(8), lanes)),
-            "gelu_busy": In(1),
-            "cast_valid": Out(1), "cast": Out(broadcast_layout(engine)),
-        })
+        super().__init__(
+            {
+                "start": In(1),
+                "done": Out(1),
+                "failed": Out(1),
+                "side": Out(stream.Signature(ChannelCommand)),
+                "beat_valid": In(1),
+                "beat": In(8 * lanes),
+                "header": Out(Header),
+                "table_valid": Out(1),
+                "table_index": Out(10),
+                "table_entry": Out(OpEntry),
+                "parameter_valid": Out(1),
+                "parameter_index": Out(13),
+                "parameter_word": Out(data.ArrayLayout(PARAMETER_BITS, lanes)),
+                "gelu_valid": Out(1),
+                "gelu_index": Out(5),
+                "gelu_word": Out(data.ArrayLayout(signed(8), lanes)),
+                "gelu_busy": In(1),
+                "cast_valid": Out(1),
+                "cast": Out(broadcast_layout(engine)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
-        self._arriving = arriving = Signal(16)      # beats of the section still to come
-        requested = Signal(16)                      # beats of the section still to ask for
+        self._arriving = arriving = Signal(16)  # beats of the section still to come
+        requested = Signal(16)  # beats of the section still to ask for
         base = Signal(24)
         section = Signal(3)
         gelu = section == 3
         chunk = Signal(range(CHUNK + 1))
         pause, hold = Signal(3), Signal()
         m.d.comb += [
-            self.side.p.work.eq(Work.SIDE), self.side.p.base.eq(base), self.side.p.count.eq(chunk),
+            self.side.p.work.eq(Work.SIDE),
+            self.side.p.base.eq(base),
+            self.side.p.count.eq(chunk),
             self.side.p.traffic.eq(Traffic.IO),
         ]
         # Lengths of sections, in registers: the header is complete two cycles before the first is due.
@@ -68,7 +83,8 @@ class LoadUnit(wiring.Component):
             self._parameter_beats.eq(self.header.parameter_words * (PARAMETER_BITS // 8)),
         ]
         m.d.sync += [
-            self.done.eq(0), pause.eq(Mux(pause == 0, 0, pause - 1)),
+            self.done.eq(0),
+            pause.eq(Mux(pause == 0, 0, pause - 1)),
             hold.eq(gelu & ((pause != 0) | self.gelu_busy)),
         ]
         with m.If(self.beat_valid & (arriving != 0)):
@@ -81,9 +97,9 @@ class LoadUnit(wiring.Component):
             with m.State("SECTION"):
                 self._section(m, section, base, requested)
                 m.next = "CHUNK"
-            with m.State("CHUNK"):          # the GELU table takes its words one by one
+            with m.State("CHUNK"):  # the GELU table takes its words one by one
                 m.d.sync += chunk.eq(
-                    Mux(gelu, requested != 0, Mux(requested > CHUNK, CHUNK, requested[:len(chunk)]))
+                    Mux(gelu, requested != 0, Mux(requested > CHUNK, CHUNK, requested[: len(chunk)]))
                 )
                 m.next = "REQUEST"
             with m.State("REQUEST"):
@@ -101,7 +117,7 @@ class LoadUnit(wiring.Component):
                         m.next = "CHUNK"
                     with m.Else():
                         m.next = "LATCH"
-            with m.State("LATCH"):          # the last word passes its register
+            with m.State("LATCH"):  # the last word passes its register
                 m.d.sync += section.eq(section + 1)
                 with m.If((section == 0) & (self.header.magic != MAILBOX_MAGIC)):
                     m.d.sync += self.failed.eq(1)
@@ -138,7 +154,7 @@ class LoadUnit(wiring.Component):
         lanes = self._engine.lanes
         bits = 8 * lanes
         entry_beats, parameter_beats = ENTRY_BYTES // lanes, PARAMETER_BITS // 8
-        window = Signal(bits * parameter_beats)     # the newest beat on top
+        window = Signal(bits * parameter_beats)  # the newest beat on top
         count = Signal(range(parameter_beats))
         index = Signal(13)
         complete = Signal()
@@ -154,25 +170,31 @@ class LoadUnit(wiring.Component):
         m.d.sync += complete.eq(beat_valid & (count == needed - 1))
         with m.If(beat_valid):
             m.d.sync += [
-                window.eq(Cat(window[bits:], self.beat)), count.eq(Mux(count == needed - 1, 0, count + 1))
+                window.eq(Cat(window[bits:], self.beat)),
+                count.eq(Mux(count == needed - 1, 0, count + 1)),
             ]
         with m.If(complete):
             m.d.sync += index.eq(index + 1)
         with m.If(self._arriving == 0):
             m.d.sync += index.eq(Mux(complete, index, 0))
         newest = window[-bits:]
-        entry = window[-bits * entry_beats:]
+        entry = window[-bits * entry_beats :]
         m.d.comb += [
-            self.table_valid.eq(complete & (section == 1)), self.table_index.eq(index),
-            self.table_entry.eq(entry[:len(self.table_entry.as_value())]),
-            self.parameter_valid.eq(complete & (section == 2)), self.parameter_index.eq(index),
+            self.table_valid.eq(complete & (section == 1)),
+            self.table_index.eq(index),
+            self.table_entry.eq(entry[: len(self.table_entry.as_value())]),
+            self.parameter_valid.eq(complete & (section == 2)),
+            self.parameter_index.eq(index),
             self.parameter_word.eq(window),
-            self.gelu_valid.eq(complete & (section == 3)), self.gelu_index.eq(index),
+            self.gelu_valid.eq(complete & (section == 3)),
+            self.gelu_index.eq(index),
             self.gelu_word.eq(newest),
-            self.cast_valid.eq(complete & (section == 4)), self.cast.kind.eq(Cast.SLOPE),
-            self.cast.index.eq(index), self.cast.word.eq(newest),
+            self.cast_valid.eq(complete & (section == 4)),
+            self.cast.kind.eq(Cast.SLOPE),
+            self.cast.index.eq(index),
+            self.cast.word.eq(newest),
         ]
         header = Signal(Header, reset_less=True)
         m.d.comb += self.header.eq(header)
         with m.If(complete & (section == 0)):
-            m.d.sync += header.eq(entry[:len(header.as_value())])
+            m.d.sync += header.eq(entry[: len(header.as_value())])

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..interface import Counter
 
-KINDS = 16      # of traffic that the channels count
+KINDS = 16  # of traffic that the channels count
 
 
 class RunReport(wiring.Component):
@@ -33,14 +33,26 @@ class RunReport(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__({
-            "finished": In(1), "pass_cycles": In(32), "decoding": In(1),
-            "start": In(1), "cycles": In(48), "done": Out(1),
-            "traffic_request": Out(1), "traffic_index": Out(4), "traffic_valid": In(1),
-            "traffic_value": In(48),
-            "add_valid": Out(1), "add_index": Out(7), "add_amount": Out(48), "counters_idle": In(1),
-            "mailbox_start": Out(1), "mailbox_done": In(1),
-        })
+        super().__init__(
+            {
+                "finished": In(1),
+                "pass_cycles": In(32),
+                "decoding": In(1),
+                "start": In(1),
+                "cycles": In(48),
+                "done": Out(1),
+                "traffic_request": Out(1),
+                "traffic_index": Out(4),
+                "traffic_valid": In(1),
+                "traffic_value": In(48),
+                "add_valid": Out(1),
+                "add_index": Out(7),
+                "add_amount": Out(48),
+                "counters_idle": In(1),
+                "mailbox_start": Out(1),
+                "mailbox_done": In(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -55,7 +67,7 @@ class RunReport(wiring.Component):
                 m.d.sync += [self.traffic_request.eq(1), self.traffic_index.eq(kind)]
                 m.next = "BEATS"
             with m.State("BEATS"):
-                with m.If(self.traffic_valid):      # the last addition is long done
+                with m.If(self.traffic_valid):  # the last addition is long done
                     self._add(m, Counter.READ_BEATS + self.traffic_index, self.traffic_value)
                     m.d.sync += Assert(self.counters_idle, "a count of read beats finds the counters busy")
                     m.d.sync += kind.eq(kind + 1)

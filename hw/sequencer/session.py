@@ -56,26 +56,64 @@ class Session(wiring.Component):
 
     def __init__(self, engine: Engine):
         self._engine = engine
-        super().__init__({
-            "start": In(1), "args": In(argument_layout(engine)), "done": Out(1), "running": Out(1),
-            "dense": Out(1), "full_kv": Out(1),
-            "load_start": Out(1), "load_done": In(1), "load_failed": In(1),
-            "state_start": Out(1), "state_action": Out(StateAction), "state_done": In(1),
-            "tokens_start": Out(1), "tokens_done": In(1), "tokens_reason": In(StopReason),
-            "tokens_error": In(ErrorCode), "tokens_address": In(32),
-            "finished": In(1), "pass_cycles": In(32), "decoding": In(1),
-            "forget": Out(1), "restore": Out(1), "restore_position": Out(21), "restore_pending": Out(16),
-            "restore_has_pending": Out(1), "restoring": In(1),
-            "side": Out(stream.Signature(ChannelCommand)), "beat_valid": In(1), "beat": In(8 * engine.lanes),
-            "fault": In(1), "fault_write": In(1), "fault_channel": In(5), "fault_address": In(32),
-            "abort": Out(1), "channels_quiet": In(1), "soft_reset": Out(1),
-            "traffic_request": Out(1), "traffic_index": Out(4), "traffic_valid": In(1),
-            "traffic_value": In(48),
-            "add_valid": Out(1), "add_index": Out(7), "add_amount": Out(48), "counters_busy": In(1),
-            "counters_idle": In(1), "counters_clear": Out(1),
-            "mailbox_start": Out(1), "mailbox_done": In(1), "fields": Out(mailbox_fields()),
-            "position": In(21), "pending": In(16), "has_pending": In(1), "passes": In(32), "n_tokens": In(17),
-        })
+        super().__init__(
+            {
+                "start": In(1),
+                "args": In(argument_layout(engine)),
+                "done": Out(1),
+                "running": Out(1),
+                "dense": Out(1),
+                "full_kv": Out(1),
+                "load_start": Out(1),
+                "load_done": In(1),
+                "load_failed": In(1),
+                "state_start": Out(1),
+                "state_action": Out(StateAction),
+                "state_done": In(1),
+                "tokens_start": Out(1),
+                "tokens_done": In(1),
+                "tokens_reason": In(StopReason),
+                "tokens_error": In(ErrorCode),
+                "tokens_address": In(32),
+                "finished": In(1),
+                "pass_cycles": In(32),
+                "decoding": In(1),
+                "forget": Out(1),
+                "restore": Out(1),
+                "restore_position": Out(21),
+                "restore_pending": Out(16),
+                "restore_has_pending": Out(1),
+                "restoring": In(1),
+                "side": Out(stream.Signature(ChannelCommand)),
+                "beat_valid": In(1),
+                "beat": In(8 * engine.lanes),
+                "fault": In(1),
+                "fault_write": In(1),
+                "fault_channel": In(5),
+                "fault_address": In(32),
+                "abort": Out(1),
+                "channels_quiet": In(1),
+                "soft_reset": Out(1),
+                "traffic_request": Out(1),
+                "traffic_index": Out(4),
+                "traffic_valid": In(1),
+                "traffic_value": In(48),
+                "add_valid": Out(1),
+                "add_index": Out(7),
+                "add_amount": Out(48),
+                "counters_busy": In(1),
+                "counters_idle": In(1),
+                "counters_clear": Out(1),
+                "mailbox_start": Out(1),
+                "mailbox_done": In(1),
+                "fields": Out(mailbox_fields()),
+                "position": In(21),
+                "pending": In(16),
+                "has_pending": In(1),
+                "passes": In(32),
+                "n_tokens": In(17),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -85,7 +123,12 @@ class Session(wiring.Component):
         self._cycles, self._timer = Signal(48), Signal(6)
         self._watchdog = Signal(48)
         pulses = (
-            self.load_start, self.state_start, self.tokens_start, self.forget, self.restore, self.done,
+            self.load_start,
+            self.state_start,
+            self.tokens_start,
+            self.forget,
+            self.restore,
+            self.done,
             self.counters_clear,
         )
         m.d.sync += [pulse.eq(0) for pulse in pulses]
@@ -115,11 +158,16 @@ class Session(wiring.Component):
                 dense = (args.flags & Flag.DENSE).any() if gather == "runtime" else int(gather == "dense")
                 full = (args.flags & Flag.FULL_KV).any() if kv == "runtime" else int(kv == "full")
                 m.d.sync += [
-                    self.dense.eq(dense), self.full_kv.eq(full), self.counters_clear.eq(1),
+                    self.dense.eq(dense),
+                    self.full_kv.eq(full),
+                    self.counters_clear.eq(1),
                     self._cycles.eq(0),
-                    self._reason.eq(StopReason.NONE), self._error.eq(ErrorCode.NONE),
+                    self._reason.eq(StopReason.NONE),
+                    self._error.eq(ErrorCode.NONE),
                     self._error_channel.eq(0),
-                    self._error_address.eq(0), self._watchdog.eq(args.watchdog), self._timer.eq(2),
+                    self._error_address.eq(0),
+                    self._watchdog.eq(args.watchdog),
+                    self._timer.eq(2),
                 ]
                 m.next = "CLEAR"
         with m.State("CLEAR"):
@@ -139,7 +187,8 @@ class Session(wiring.Component):
                     m.next = "LOAD"
                 with m.Case(Command.RESET, Command.DUMP, Command.RESTORE):
                     action = Mux(
-                        self.args.command == Command.RESET, StateAction.SWEEP,
+                        self.args.command == Command.RESET,
+                        StateAction.SWEEP,
                         Mux(self.args.command == Command.DUMP, StateAction.DUMP, StateAction.RESTORE),
                     )
                     with m.If(self._loaded):
@@ -163,7 +212,9 @@ class Session(wiring.Component):
                     self._refuse(m, ErrorCode.NOT_LOADED)
                 with m.Else():
                     m.d.sync += [
-                        self._loaded.eq(1), self.state_start.eq(1), self.state_action.eq(StateAction.SWEEP),
+                        self._loaded.eq(1),
+                        self.state_start.eq(1),
+                        self.state_action.eq(StateAction.SWEEP),
                     ]
                     m.next = "STATE"
             self._guard(m)
@@ -181,7 +232,8 @@ class Session(wiring.Component):
         with m.State("TOKENS"):
             with m.If(self.tokens_done):
                 m.d.sync += [
-                    self._reason.eq(self.tokens_reason), self._error.eq(self.tokens_error),
+                    self._reason.eq(self.tokens_reason),
+                    self._error.eq(self.tokens_error),
                     self._error_address.eq(self.tokens_address),
                 ]
                 # A bad id in the middle of a prompt leaves a half ingested turn.
@@ -210,8 +262,11 @@ class Session(wiring.Component):
     def _restore(self, m):
         """Position and pending token of a restored session: three words at Io.PROMPT."""
         m.d.comb += [
-            self.side.p.work.eq(Work.SIDE), self.side.p.io.eq(1), self.side.p.count.eq(1),
-            self.side.p.base.eq(Io.PROMPT // self._engine.beat_bytes), self.side.p.traffic.eq(Traffic.IO),
+            self.side.p.work.eq(Work.SIDE),
+            self.side.p.io.eq(1),
+            self.side.p.count.eq(1),
+            self.side.p.base.eq(Io.PROMPT // self._engine.beat_bytes),
+            self.side.p.traffic.eq(Traffic.IO),
         ]
         with m.State("WORDS_REQUEST"):
             m.d.comb += self.side.valid.eq(1)
@@ -221,13 +276,16 @@ class Session(wiring.Component):
         with m.State("WORDS"):
             with m.If(self.beat_valid):
                 m.d.sync += [
-                    self.restore.eq(1), self.restore_position.eq(self.beat[:21]),
-                    self.restore_pending.eq(self.beat[32:48]), self.restore_has_pending.eq(self.beat[64]),
-                    self._clean.eq(1), self._timer.eq(2),
+                    self.restore.eq(1),
+                    self.restore_position.eq(self.beat[:21]),
+                    self.restore_pending.eq(self.beat[32:48]),
+                    self.restore_has_pending.eq(self.beat[64]),
+                    self._clean.eq(1),
+                    self._timer.eq(2),
                 ]
                 m.next = "SETTLE"
             self._guard(m)
-        with m.State("SETTLE"):         # the ring slot follows the position step by step
+        with m.State("SETTLE"):  # the ring slot follows the position step by step
             m.d.sync += self._timer.eq(Mux(self._timer == 0, 0, self._timer - 1))
             with m.If((self._timer == 0) & ~self.restoring):
                 self._settle(m)
@@ -242,7 +300,8 @@ class Session(wiring.Component):
             with m.If(self.fault):
                 m.d.sync += [
                     self._error.eq(Mux(self.fault_write, ErrorCode.WRITE_RESPONSE, ErrorCode.READ_RESPONSE)),
-                    self._error_channel.eq(self.fault_channel), self._error_address.eq(self.fault_address),
+                    self._error_channel.eq(self.fault_channel),
+                    self._error_address.eq(self.fault_address),
                 ]
             with m.Else():
                 m.d.sync += self._error.eq(ErrorCode.WATCHDOG)
@@ -263,7 +322,7 @@ class Session(wiring.Component):
             with m.If(self._timer == 0):
                 m.d.sync += self._timer.eq(QUIET_CYCLES)
                 m.next = "RECOVER"
-        with m.State("RECOVER"):        # the reset reaches the channels over registers
+        with m.State("RECOVER"):  # the reset reaches the channels over registers
             m.d.sync += self._timer.eq(self._timer - 1)
             with m.If(self._timer == 0):
                 m.next = "REPORT"
@@ -287,9 +346,13 @@ class Session(wiring.Component):
         m.d.comb += [
             self.fields.run_id.eq(self.args.run_id),
             self.fields.status.eq(Mux(self._error == ErrorCode.NONE, Status.OK, Status.ERROR)),
-            self.fields.stop_reason.eq(self._reason), self.fields.n_tokens.eq(self.n_tokens),
-            self.fields.error.eq(self._error), self.fields.error_channel.eq(self._error_channel),
-            self.fields.error_address.eq(self._error_address), self.fields.position.eq(self.position),
-            self.fields.pending.eq(self.pending), self.fields.has_pending.eq(self.has_pending),
+            self.fields.stop_reason.eq(self._reason),
+            self.fields.n_tokens.eq(self.n_tokens),
+            self.fields.error.eq(self._error),
+            self.fields.error_channel.eq(self._error_channel),
+            self.fields.error_address.eq(self._error_address),
+            self.fields.position.eq(self.position),
+            self.fields.pending.eq(self.pending),
+            self.fields.has_pending.eq(self.has_pending),
             self.fields.passes.eq(self.passes),
         ]

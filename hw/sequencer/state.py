@@ -12,15 +12,15 @@ from ..types import ChannelCommand, Header, Work
 from ..vector.state import word16
 from ..vector.words import Route, WordOp
 
-CHUNK = 256     # words of one SIDE command
+CHUNK = 256  # words of one SIDE command
 
 
 class StateAction(enum.Enum, shape=2):
     """What a start does."""
 
-    SWEEP = 0       # zero everything
-    DUMP = 1        # membrane words, then decay state words, to the io buffer
-    RESTORE = 2     # and back
+    SWEEP = 0  # zero everything
+    DUMP = 1  # membrane words, then decay state words, to the io buffer
+    RESTORE = 2  # and back
 
 
 class StateUnit(wiring.Component):
@@ -48,21 +48,34 @@ class StateUnit(wiring.Component):
 
     def __init__(self, engine: Engine):
         self._engine = engine
-        super().__init__({
-            "header": In(Header), "start": In(1), "action": In(StateAction), "done": Out(1),
-            "op_valid": Out(1), "op": Out(WordOp), "word_valid": In(1), "word": In(word16(engine)),
-            "write": Out(stream.Signature(io_write_layout(engine))),
-            "side": Out(stream.Signature(ChannelCommand)), "beat_valid": In(1), "beat": In(8 * engine.lanes),
-            "membrane_valid": Out(1), "state_valid": Out(1), "address": Out(10), "value": Out(word16(engine)),
-        })
+        super().__init__(
+            {
+                "header": In(Header),
+                "start": In(1),
+                "action": In(StateAction),
+                "done": Out(1),
+                "op_valid": Out(1),
+                "op": Out(WordOp),
+                "word_valid": In(1),
+                "word": In(word16(engine)),
+                "write": Out(stream.Signature(io_write_layout(engine))),
+                "side": Out(stream.Signature(ChannelCommand)),
+                "beat_valid": In(1),
+                "beat": In(8 * engine.lanes),
+                "membrane_valid": Out(1),
+                "state_valid": Out(1),
+                "address": Out(10),
+                "value": Out(word16(engine)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         engine = self._engine
-        self._index = index = Signal(10)            # word within its memory
-        self._decay = decay = Signal()              # the decay state, not the membrane
-        self._slot = Signal.like(self.write.p.address)   # beat within the io buffer's state region
-        self._words, self._final = Signal(10), Signal(10)   # words of the memory, its last; a cycle late
+        self._index = index = Signal(10)  # word within its memory
+        self._decay = decay = Signal()  # the decay state, not the membrane
+        self._slot = Signal.like(self.write.p.address)  # beat within the io buffer's state region
+        self._words, self._final = Signal(10), Signal(10)  # words of the memory, its last; a cycle late
         m.d.sync += [self.done.eq(0), self.membrane_valid.eq(0), self.state_valid.eq(0), self.op_valid.eq(0)]
         words = Mux(decay, self.header.state_words, self.header.width_words)
         m.d.sync += [self._words.eq(words), self._final.eq(words - 1)]
@@ -79,8 +92,11 @@ class StateUnit(wiring.Component):
                             m.next = "REGION"
             with m.State("SWEEP"):
                 m.d.sync += [
-                    self.membrane_valid.eq(index < engine.width_words), self.state_valid.eq(1),
-                    self.address.eq(index), self.value.eq(0), index.eq(index + 1),
+                    self.membrane_valid.eq(index < engine.width_words),
+                    self.state_valid.eq(1),
+                    self.address.eq(index),
+                    self.value.eq(0),
+                    index.eq(index + 1),
                 ]
                 with m.If(index == engine.state_words - 1):
                     m.next = "DONE"
@@ -109,7 +125,9 @@ class StateUnit(wiring.Component):
         value = Signal(2 * bits)
         with m.State("READ"):
             m.d.sync += [
-                self.op_valid.eq(1), self.op.index.eq(self._index), self.op.state.eq(self._index),
+                self.op_valid.eq(1),
+                self.op.index.eq(self._index),
+                self.op.state.eq(self._index),
                 self.op.route.eq(Mux(self._decay, Route.STATE, Route.MEMBRANE)),
             ]
             m.next = "WORD"
@@ -120,7 +138,9 @@ class StateUnit(wiring.Component):
         for name, part, following in (("LOW", value[:bits], "HIGH"), ("HIGH", value[bits:], "READ")):
             with m.State(name):
                 m.d.comb += [
-                    self.write.valid.eq(1), self.write.p.address.eq(self._slot), self.write.p.word.eq(part),
+                    self.write.valid.eq(1),
+                    self.write.p.address.eq(self._slot),
+                    self.write.p.word.eq(part),
                 ]
                 with m.If(self.write.ready):
                     m.d.sync += self._slot.eq(self._slot + 1)
@@ -138,10 +158,13 @@ class StateUnit(wiring.Component):
         chunk = Signal.like(arriving)
         m.d.comb += [
             left.eq(self._words - self._index),
-            self.side.p.work.eq(Work.SIDE), self.side.p.io.eq(1), self.side.p.base.eq(self._slot),
-            self.side.p.count.eq(chunk << 1), self.side.p.traffic.eq(Traffic.IO),
+            self.side.p.work.eq(Work.SIDE),
+            self.side.p.io.eq(1),
+            self.side.p.base.eq(self._slot),
+            self.side.p.count.eq(chunk << 1),
+            self.side.p.traffic.eq(Traffic.IO),
         ]
-        with m.State("REGION"):         # the words follow the memory
+        with m.State("REGION"):  # the words follow the memory
             m.next = "CHUNK"
         with m.State("CHUNK"):
             m.d.sync += chunk.eq(Mux(left > CHUNK, CHUNK, left))
@@ -162,8 +185,10 @@ class StateUnit(wiring.Component):
                     m.d.sync += low.eq(self.beat)
                 with m.Else():
                     m.d.sync += [
-                        self.value.eq(Cat(low, self.beat)), self.address.eq(self._index),
-                        self.membrane_valid.eq(~self._decay), self.state_valid.eq(self._decay),
+                        self.value.eq(Cat(low, self.beat)),
+                        self.address.eq(self._index),
+                        self.membrane_valid.eq(~self._decay),
+                        self.state_valid.eq(self._decay),
                         arriving.eq(arriving - 1),
                     ]
                     self._step(m, "")

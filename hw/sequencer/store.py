@@ -29,17 +29,26 @@ class OperationTable(wiring.Component):
 
     def __init__(self, engine: Engine):
         self._engine = engine
-        super().__init__({
-            "write_valid": In(1), "write_index": In(10), "write_entry": In(OpEntry),
-            "index_a": In(10), "entry_a": Out(OpEntry), "index_b": In(10), "entry_b": Out(OpEntry),
-        })
+        super().__init__(
+            {
+                "write_valid": In(1),
+                "write_index": In(10),
+                "write_entry": In(OpEntry),
+                "index_a": In(10),
+                "entry_a": Out(OpEntry),
+                "index_b": In(10),
+                "entry_b": Out(OpEntry),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.memory = memory = Memory(shape=OpEntry, depth=self._engine.table_entries, init=[])
         write = memory.write_port()
         m.d.comb += [
-            write.en.eq(self.write_valid), write.addr.eq(self.write_index), write.data.eq(self.write_entry),
+            write.en.eq(self.write_valid),
+            write.addr.eq(self.write_index),
+            write.data.eq(self.write_entry),
         ]
         for index, entry in ((self.index_a, self.entry_a), (self.index_b, self.entry_b)):
             read = memory.read_port()

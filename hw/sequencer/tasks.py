@@ -14,11 +14,11 @@ from ..types import Cast, DrainRequest, Header, OpEntry, Source, Task
 from ..vector.words import Route, WordOp
 from .accounts import PhaseAccounts
 
-TABLE_CYCLES = 3    # cycles from an index to its entry
+TABLE_CYCLES = 3  # cycles from an index to its entry
 # Cycles between tasks; the estimate (sim/estimate) counts on them.
-ENTER_CYCLES = 2    # from taking an entry over to its first step: words from memory, or the wait
-ISSUE_CYCLES = 1    # from all channels done (or the statistics there) to the first word operation
-LEAVE_CYCLES = 2    # from `done` to taking the next entry over
+ENTER_CYCLES = 2  # from taking an entry over to its first step: words from memory, or the wait
+ISSUE_CYCLES = 1  # from all channels done (or the statistics there) to the first word operation
+LEAVE_CYCLES = 2  # from `done` to taking the next entry over
 
 
 class TaskRunner(wiring.Component):
@@ -62,28 +62,51 @@ class TaskRunner(wiring.Component):
 
     def __init__(self, engine: Engine, *, reciprocal_latency: int):
         self._engine, self._reciprocal_latency = engine, reciprocal_latency
-        super().__init__({
-            "header": In(Header), "head_pass": In(1), "go": In(1),
-            "index": Out(10), "entry": In(OpEntry), "current": Out(OpEntry),
-            "op_ready": In(1), "attention_ready": In(1), "op_consume": Out(1), "attention_consume": Out(1),
-            "op_valid": Out(1), "op": Out(WordOp), "request_valid": Out(1), "request": Out(DrainRequest),
-            "done": In(1), "statistics_done": In(1), "embed_start": Out(1), "embed_active": Out(1),
-            "active_valid": In(1), "active": In(range(engine.lanes + 1)),
-            "add_valid": Out(1), "add_index": Out(7), "add_amount": Out(32),
-            "finished": Out(1), "pass_cycles": Out(32), "running": Out(1),
-        })
+        super().__init__(
+            {
+                "header": In(Header),
+                "head_pass": In(1),
+                "go": In(1),
+                "index": Out(10),
+                "entry": In(OpEntry),
+                "current": Out(OpEntry),
+                "op_ready": In(1),
+                "attention_ready": In(1),
+                "op_consume": Out(1),
+                "attention_consume": Out(1),
+                "op_valid": Out(1),
+                "op": Out(WordOp),
+                "request_valid": Out(1),
+                "request": Out(DrainRequest),
+                "done": In(1),
+                "statistics_done": In(1),
+                "embed_start": Out(1),
+                "embed_active": Out(1),
+                "active_valid": In(1),
+                "active": In(range(engine.lanes + 1)),
+                "add_valid": Out(1),
+                "add_index": Out(7),
+                "add_amount": Out(32),
+                "finished": Out(1),
+                "pass_cycles": Out(32),
+                "running": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.accounts = self._accounts = PhaseAccounts(self._engine)
         self._word, self._column, self._offset = Signal(8), Signal(6), Signal(6)
         self._sub, self._part = Signal(8), Signal(5)
-        self._ending = Signal()                 # the next entry is taken over
+        self._ending = Signal()  # the next entry is taken over
         self._timer = Signal(range(max(TABLE_CYCLES, self._reciprocal_latency) + 1))
-        self._elapsed = Signal(init=1)          # the timer is 0
-        self._flying = Signal(range(-4, 4))     # steps whose last word has been issued and is not `done`
+        self._elapsed = Signal(init=1)  # the timer is 0
+        self._flying = Signal(range(-4, 4))  # steps whose last word has been issued and is not `done`
         m.d.sync += [
-            self.op_valid.eq(0), self.request_valid.eq(0), self.embed_start.eq(0), self.finished.eq(0)
+            self.op_valid.eq(0),
+            self.request_valid.eq(0),
+            self.embed_start.eq(0),
+            self.finished.eq(0),
         ]
         with m.If(~self._elapsed):
             m.d.sync += [self._timer.eq(self._timer - 1), self._elapsed.eq(self._timer == 1)]
@@ -119,9 +142,12 @@ class TaskRunner(wiring.Component):
         ring = header.ring_shape
         self._words_last = Signal(8)
         for name, bits, value in (
-            ("width_last", 8, header.width_words), ("heads_last", 6, ring.heads),
-            ("columns_last", 6, ring.columns), ("head_last", 5, ring.head_words),
-            ("query_last", 8, header.query_words), ("slice_last", 6, entry.slice),
+            ("width_last", 8, header.width_words),
+            ("heads_last", 6, ring.heads),
+            ("columns_last", 6, ring.columns),
+            ("head_last", 5, ring.head_words),
+            ("query_last", 8, header.query_words),
+            ("slice_last", 6, entry.slice),
         ):
             register = Signal(bits, name=name)
             setattr(self, f"_{name}", register)
@@ -130,14 +156,17 @@ class TaskRunner(wiring.Component):
         task = entry.task
         m.d.sync += [
             self._words_last.eq(Mux(task == Task.HEAD, self._engine.channels, entry.words) - 1),
-            self._embed.eq(task == Task.EMBED), self._mix.eq(task == Task.MIX),
+            self._embed.eq(task == Task.EMBED),
+            self._mix.eq(task == Task.MIX),
             self._norm.eq((task == Task.NORM_U) | (task == Task.NORM_C)),
         ]
 
     def _fetch(self, m):
         with m.State("IDLE"):
             m.d.sync += [
-                self.index.eq(0), self.current.task.eq(Task.END), self._flying.eq(0),
+                self.index.eq(0),
+                self.current.task.eq(Task.END),
+                self._flying.eq(0),
             ]
             self._start_timer(m, TABLE_CYCLES)
             with m.If(self.go):
@@ -147,8 +176,13 @@ class TaskRunner(wiring.Component):
             with m.If(self._elapsed & ~self._accounts.busy):
                 m.d.comb += self._ending.eq(1)
                 m.d.sync += [
-                    self.current.eq(self.entry), self._word.eq(0), self._column.eq(0), self._offset.eq(0),
-                    self._sub.eq(0), self._part.eq(0), self.index.eq(self.index + 1),
+                    self.current.eq(self.entry),
+                    self._word.eq(0),
+                    self._column.eq(0),
+                    self._offset.eq(0),
+                    self._sub.eq(0),
+                    self._part.eq(0),
+                    self.index.eq(self.index + 1),
                 ]
                 self._start_timer(m, TABLE_CYCLES)
                 m.next = "START"
@@ -171,7 +205,9 @@ class TaskRunner(wiring.Component):
         with m.State("BEFORE"):
             last = self._word == self._width_last
             m.d.sync += [
-                self.op_valid.eq(1), self.op.index.eq(self._word), self.op.last.eq(last),
+                self.op_valid.eq(1),
+                self.op.index.eq(self._word),
+                self.op.last.eq(last),
                 self.op.route.eq(Mux(self.current.task == Task.QKV, Route.SPIKES, Route.REPLAY)),
                 self._word.eq(self._word + 1),
             ]
@@ -195,7 +231,7 @@ class TaskRunner(wiring.Component):
     def _loops(self, m):
         with m.State("WEIGHTS"):
             self._weights(m)
-        with m.State("RECIPROCALS"):    # the first reciprocal must be there when the first numerator is
+        with m.State("RECIPROCALS"):  # the first reciprocal must be there when the first numerator is
             with m.If(self._elapsed):
                 m.next = "DRAIN"
         with m.State("DRAIN"):
@@ -206,15 +242,18 @@ class TaskRunner(wiring.Component):
                 self._normalise(m)
         with m.State("NORMALISE"):
             self._normalise(m)
-        with m.State("LAST"):           # EMBED issues no words: its end is the encoder's
+        with m.State("LAST"):  # EMBED issues no words: its end is the encoder's
             with m.If(Mux(self._embed, self.done, (self._flying == 0) & ~self.op_valid)):
                 m.next = "FETCH"
 
     def _normalise(self, m):
         last = self._word == self._width_last
         m.d.sync += [
-            self.op_valid.eq(1), self.op.route.eq(Route.NORMALISE), self.op.index.eq(self._word),
-            self.op.last.eq(last), self.op.parameter.eq(self.current.norm + self._word),
+            self.op_valid.eq(1),
+            self.op.route.eq(Route.NORMALISE),
+            self.op.index.eq(self._word),
+            self.op.last.eq(last),
+            self.op.parameter.eq(self.current.norm + self._word),
             self._word.eq(self._word + 1),
         ]
         with m.If(last):
@@ -226,11 +265,18 @@ class TaskRunner(wiring.Component):
         lane_last = self._offset == self._heads_last
         last = lane_last & (self._column == self._columns_last)
         m.d.sync += [
-            self.op_valid.eq(1), self.op.route.eq(Route.WEIGHT), self.op.index.eq(self._word),
-            self.op.sub.eq(self._offset), self.op.fresh.eq(self._offset == 0), self.op.last.eq(0),
-            self.request_valid.eq(self._offset == 0), self.request.source.eq(Source.WEIGHT),
-            self.request.column.eq(self._column), self.request.columns.eq(shape.columns),
-            self._word.eq(self._word + 1), self._offset.eq(self._offset + 1),
+            self.op_valid.eq(1),
+            self.op.route.eq(Route.WEIGHT),
+            self.op.index.eq(self._word),
+            self.op.sub.eq(self._offset),
+            self.op.fresh.eq(self._offset == 0),
+            self.op.last.eq(0),
+            self.request_valid.eq(self._offset == 0),
+            self.request.source.eq(Source.WEIGHT),
+            self.request.column.eq(self._column),
+            self.request.columns.eq(shape.columns),
+            self._word.eq(self._word + 1),
+            self._offset.eq(self._offset + 1),
         ]
         with m.If(self._word == 0):
             self._start_timer(m, self._reciprocal_latency)
@@ -245,13 +291,20 @@ class TaskRunner(wiring.Component):
         entry, task = self.current, self.current.task
         last = self._word == self._words_last
         m.d.sync += [
-            self.op_valid.eq(1), self.op.index.eq(self._word), self.op.first.eq(self._word == 0),
-            self.op.last.eq(last), self.op.parameter.eq(entry.parameter + self._word),
-            self.op.state.eq(entry.state + self._word), self.op.sub.eq(self._sub),
-            self.request_valid.eq(1), self.request.column.eq(self._column),
+            self.op_valid.eq(1),
+            self.op.index.eq(self._word),
+            self.op.first.eq(self._word == 0),
+            self.op.last.eq(last),
+            self.op.parameter.eq(entry.parameter + self._word),
+            self.op.state.eq(entry.state + self._word),
+            self.op.sub.eq(self._sub),
+            self.request_valid.eq(1),
+            self.request.column.eq(self._column),
             self.request.columns.eq(entry.columns),
-            self.request.source.eq(Source.ACC), self.request.address.eq(entry.command.acc + self._offset),
-            self._word.eq(self._word + 1), self._offset.eq(self._offset + 1),
+            self.request.source.eq(Source.ACC),
+            self.request.address.eq(entry.command.acc + self._offset),
+            self._word.eq(self._word + 1),
+            self._offset.eq(self._offset + 1),
         ]
         with m.Switch(self._part):
             for part, kind in enumerate((Cast.QUERY, Cast.KEY, Cast.VALUE)):
@@ -259,19 +312,25 @@ class TaskRunner(wiring.Component):
                     m.d.sync += self.op.kind.eq(kind)
         with m.Switch(task):
             for value, route in (
-                (Task.QKV, Route.EVENT), (Task.DECAY, Route.DECAY), (Task.NORM_U, Route.RESIDUAL),
-                (Task.NORM_C, Route.RESIDUAL), (Task.STEP, Route.STEP), (Task.PRIOR, Route.GELU),
+                (Task.QKV, Route.EVENT),
+                (Task.DECAY, Route.DECAY),
+                (Task.NORM_U, Route.RESIDUAL),
+                (Task.NORM_C, Route.RESIDUAL),
+                (Task.STEP, Route.STEP),
+                (Task.PRIOR, Route.GELU),
             ):
                 with m.Case(value):
                     m.d.sync += self.op.route.eq(route)
             with m.Case(Task.MIX):
                 m.d.sync += [
-                    self.op.route.eq(Route.MIX), self.request.source.eq(Source.WEIGHTED),
+                    self.op.route.eq(Route.MIX),
+                    self.request.source.eq(Source.WEIGHTED),
                     self.request.address.eq(self._offset),
                 ]
             with m.Case(Task.HEAD):
                 m.d.sync += [
-                    self.op.route.eq(Route.PROBE), self.request.source.eq(Source.BEST),
+                    self.op.route.eq(Route.PROBE),
+                    self.request.source.eq(Source.BEST),
                     self.request.column.eq(self._word),
                 ]
         self._advance(m)
@@ -302,7 +361,7 @@ class TaskRunner(wiring.Component):
             m.d.sync += self._sub.eq(self._sub + 1)
 
     def _close(self, m):
-        with m.State("CLOSE"):          # the last task's additions come before the session's
+        with m.State("CLOSE"):  # the last task's additions come before the session's
             with m.If(~self._accounts.busy):
                 m.d.sync += self.finished.eq(1)
                 m.next = "IDLE"
@@ -311,11 +370,16 @@ class TaskRunner(wiring.Component):
         """Every cycle goes to the account of the running task; nothing has run yet while its entry is END."""
         accounts = self._accounts
         m.d.comb += [
-            accounts.running.eq(self.running), accounts.go.eq(self.go), accounts.waiting.eq(waiting),
+            accounts.running.eq(self.running),
+            accounts.go.eq(self.go),
+            accounts.waiting.eq(waiting),
             accounts.ending.eq(self._ending & (self.current.task != Task.END)),
             accounts.entry.eq(self.current),
-            accounts.active_valid.eq(self.active_valid), accounts.active.eq(self.active),
-            accounts.closing.eq(closing), self.pass_cycles.eq(accounts.pass_cycles),
-            self.add_valid.eq(accounts.add_valid), self.add_index.eq(accounts.add_index),
+            accounts.active_valid.eq(self.active_valid),
+            accounts.active.eq(self.active),
+            accounts.closing.eq(closing),
+            self.pass_cycles.eq(accounts.pass_cycles),
+            self.add_valid.eq(accounts.add_valid),
+            self.add_index.eq(accounts.add_index),
             self.add_amount.eq(accounts.add_amount),
         ]

@@ -44,26 +44,48 @@ class TokenLoop(wiring.Component):
 
     def __init__(self, engine: Engine):
         self._engine = engine
-        super().__init__({
-            "header": In(Header), "n_prompt": In(32), "n_new": In(32), "eos": In(32),
-            "start": In(1), "done": Out(1), "stop_reason": Out(StopReason), "error": Out(ErrorCode),
-            "error_address": Out(32),
-            "forget": In(1), "restore": In(1), "restore_position": In(21), "restore_pending": In(16),
-            "restore_has_pending": In(1), "restoring": Out(1),
-            "side": Out(stream.Signature(ChannelCommand)), "beat_valid": In(1), "beat": In(8 * engine.lanes),
-            "go": Out(1), "info": Out(PassInfo), "head_pass": Out(1), "decoding": Out(1),
-            "finished": In(1), "best": In(16), "token": Out(stream.Signature(16)),
-            "position": Out(21), "pending": Out(16), "has_pending": Out(1), "passes": Out(32),
-        })
+        super().__init__(
+            {
+                "header": In(Header),
+                "n_prompt": In(32),
+                "n_new": In(32),
+                "eos": In(32),
+                "start": In(1),
+                "done": Out(1),
+                "stop_reason": Out(StopReason),
+                "error": Out(ErrorCode),
+                "error_address": Out(32),
+                "forget": In(1),
+                "restore": In(1),
+                "restore_position": In(21),
+                "restore_pending": In(16),
+                "restore_has_pending": In(1),
+                "restoring": Out(1),
+                "side": Out(stream.Signature(ChannelCommand)),
+                "beat_valid": In(1),
+                "beat": In(8 * engine.lanes),
+                "go": Out(1),
+                "info": Out(PassInfo),
+                "head_pass": Out(1),
+                "decoding": Out(1),
+                "finished": In(1),
+                "best": In(16),
+                "token": Out(stream.Signature(16)),
+                "position": Out(21),
+                "pending": Out(16),
+                "has_pending": Out(1),
+                "passes": Out(32),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
-        self._next = Signal(32)         # prompt tokens taken so far
-        self._made = Signal(32)         # tokens generated so far
-        self._token = Signal(32)        # input of the next pass
+        self._next = Signal(32)  # prompt tokens taken so far
+        self._made = Signal(32)  # tokens generated so far
+        self._token = Signal(32)  # input of the next pass
         self._slot, self._populated = Signal(9), Signal(10)
-        self._restored = Signal()       # no pass since the session was restored
-        self._last = Signal()           # the input token is the last of prompt and pending
+        self._restored = Signal()  # no pass since the session was restored
+        self._last = Signal()  # the input token is the last of prompt and pending
         per_beat = self._engine.lanes // 4
         self._window = [Signal(32, name=f"prompt{i}") for i in range(per_beat)]
         self._part = Signal(range(per_beat))
@@ -71,17 +93,25 @@ class TokenLoop(wiring.Component):
         self._no_prompt, self._no_new = Signal(), Signal()
         self._prompt_last, self._new_last = Signal(32), Signal(32)
         m.d.sync += [
-            self.done.eq(0), self.go.eq(0),
-            self._no_prompt.eq(self.n_prompt == 0), self._prompt_last.eq(self.n_prompt - 1),
-            self._no_new.eq(self.n_new == 0), self._new_last.eq(self.n_new - 1),
+            self.done.eq(0),
+            self.go.eq(0),
+            self._no_prompt.eq(self.n_prompt == 0),
+            self._prompt_last.eq(self.n_prompt - 1),
+            self._no_new.eq(self.n_new == 0),
+            self._new_last.eq(self.n_new - 1),
         ]
         m.d.comb += [
-            self.side.p.work.eq(Work.SIDE), self.side.p.io.eq(1), self.side.p.count.eq(1),
+            self.side.p.work.eq(Work.SIDE),
+            self.side.p.io.eq(1),
+            self.side.p.count.eq(1),
             self.side.p.base.eq(Io.PROMPT // self._engine.beat_bytes + (self._next // per_beat)[:16]),
             self.side.p.traffic.eq(Traffic.IO),
-            self.info.token.eq(self._token[:16]), self.info.head.eq(self.head_pass),
-            self.info.position.eq(self.position), self.info.slot.eq(self._slot),
-            self.info.populated.eq(self._populated), self.info.restored.eq(self._restored),
+            self.info.token.eq(self._token[:16]),
+            self.info.head.eq(self.head_pass),
+            self.info.position.eq(self.position),
+            self.info.slot.eq(self._slot),
+            self.info.populated.eq(self._populated),
+            self.info.restored.eq(self._restored),
             self.token.p.eq(self.best),
         ]
         with m.FSM():
@@ -93,18 +123,23 @@ class TokenLoop(wiring.Component):
 
     def _stop(self, m, reason, error=ErrorCode.NONE, address=0):
         m.d.sync += [
-            self.done.eq(1), self.stop_reason.eq(reason), self.error.eq(error),
+            self.done.eq(1),
+            self.stop_reason.eq(reason),
+            self.error.eq(error),
             self.error_address.eq(address),
         ]
         m.next = "IDLE"
 
     def _begin(self, m):
-        total = Signal(33)      # tokens in and out; the last one is not ingested
+        total = Signal(33)  # tokens in and out; the last one is not ingested
         too_long = Signal()
         with m.State("IDLE"):
             with m.If(self.start):
                 m.d.sync += [
-                    self._next.eq(0), self._made.eq(0), self.passes.eq(0), self.decoding.eq(0),
+                    self._next.eq(0),
+                    self._made.eq(0),
+                    self.passes.eq(0),
+                    self.decoding.eq(0),
                     total.eq(self.n_prompt + self.n_new + self.has_pending),
                 ]
                 m.next = "ADD"
@@ -135,11 +170,12 @@ class TokenLoop(wiring.Component):
                 m.next = "TAKE"
         with m.State("ARRIVE"):
             with m.If(self.beat_valid):
-                m.d.sync += [word.eq(self.beat[32 * i:32 * i + 32]) for i, word in enumerate(self._window)]
+                m.d.sync += [word.eq(self.beat[32 * i : 32 * i + 32]) for i, word in enumerate(self._window)]
                 m.next = "TAKE"
         with m.State("TAKE"):
             m.d.sync += [
-                self._token.eq(Array(self._window)[self._part]), self._next.eq(self._next + 1),
+                self._token.eq(Array(self._window)[self._part]),
+                self._next.eq(self._next + 1),
                 self._last.eq(self._next == self._prompt_last),
             ]
             m.next = "INPUT"
@@ -165,8 +201,11 @@ class TokenLoop(wiring.Component):
             m.d.comb += self.token.valid.eq(1)
             with m.If(self.token.ready):
                 m.d.sync += [
-                    self._token.eq(self.best), self.pending.eq(self.best), self.has_pending.eq(1),
-                    self._made.eq(self._made + 1), self.decoding.eq(1),
+                    self._token.eq(self.best),
+                    self.pending.eq(self.best),
+                    self.has_pending.eq(1),
+                    self._made.eq(self._made + 1),
+                    self.decoding.eq(1),
                 ]
                 with m.If(self.best == self.eos):
                     self._stop(m, StopReason.EOS)
@@ -196,13 +235,17 @@ class TokenLoop(wiring.Component):
         left = Signal(21)
         with m.If(self.restore):
             m.d.sync += [
-                self.position.eq(self.restore_position), left.eq(self.restore_position), self._slot.eq(0),
-                self._populated.eq(0), self.pending.eq(self.restore_pending),
+                self.position.eq(self.restore_position),
+                left.eq(self.restore_position),
+                self._slot.eq(0),
+                self._populated.eq(0),
+                self.pending.eq(self.restore_pending),
                 self.has_pending.eq(self.restore_has_pending),
             ]
         with m.Elif(left != 0):
             m.d.sync += [
-                left.eq(left - 1), self._slot.eq(Mux(self._slot == slots - 1, ring.anchors, self._slot + 1)),
+                left.eq(left - 1),
+                self._slot.eq(Mux(self._slot == slots - 1, ring.anchors, self._slot + 1)),
                 self._populated.eq(Mux(self._populated == slots, slots, self._populated + 1)),
             ]
         m.d.comb += self.restoring.eq(left != 0)

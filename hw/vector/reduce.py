@@ -1,7 +1,7 @@
 """Reduction of the drain bus: the sum of all channels' words.
 
-    channels of one die   ─► sums of four ─► register ─┐
-    channels of the other ─► sums of four ─► register ─┴─► sum
+channels of one die   ─► sums of four ─► register ─┐
+channels of the other ─► sums of four ─► register ─┴─► sum
 """
 
 from amaranth.hdl import Cat, Module, signed

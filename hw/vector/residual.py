@@ -1,8 +1,8 @@
 """The residual stream: its memories, LayerNorm, and what is derived from a new residual word.
 
-    y ─► + 2 * (c or u) ─► pre memory ─► statistics
-                               │              │
-                               └─► normalise ─┴─► c or u memory, spikes, events or head input ─► broadcast
+y ─► + 2 * (c or u) ─► pre memory ─► statistics
+                           │              │
+                           └─► normalise ─┴─► c or u memory, spikes, events or head input ─► broadcast
 """
 
 from amaranth.hdl import Assert, Cat, Module, Mux, Signal, signed
@@ -74,17 +74,34 @@ class ResidualPath(wiring.Component):
         self._y_stage = 2 + self._normalise.LATENCY
         self.NORMALISE_LATENCY = self._y_stage + self._event.LATENCY
         self.EMBED_LATENCY = self._event.LATENCY
-        super().__init__({
-            "header": In(Header), "entry": In(OpEntry), "head_pass": In(1),
-            "ahead_valid": In(1), "ahead": In(WordOp),
-            "y_valid": In(1), "y": In(data.ArrayLayout(signed(PRE_BITS), lanes)), "y_tag": In(WordOp),
-            "op_valid": In(1), "op": In(WordOp), "parameter": In(data.ArrayLayout(NormParameter, lanes)),
-            "x_valid": In(1), "x": In(data.ArrayLayout(signed(16), lanes)), "x_index": In(8), "x_last": In(1),
-            "x_spikes_valid": In(1), "x_spikes": In(lanes), "x_spikes_index": In(8),
-            "statistics_done": Out(1), "written": Out(1),
-            "cast_valid": Out(1), "cast_word": Out(data.ArrayLayout(signed(8), lanes)),
-            "cast_index": Out(8), "done": Out(1),
-        })
+        super().__init__(
+            {
+                "header": In(Header),
+                "entry": In(OpEntry),
+                "head_pass": In(1),
+                "ahead_valid": In(1),
+                "ahead": In(WordOp),
+                "y_valid": In(1),
+                "y": In(data.ArrayLayout(signed(PRE_BITS), lanes)),
+                "y_tag": In(WordOp),
+                "op_valid": In(1),
+                "op": In(WordOp),
+                "parameter": In(data.ArrayLayout(NormParameter, lanes)),
+                "x_valid": In(1),
+                "x": In(data.ArrayLayout(signed(16), lanes)),
+                "x_index": In(8),
+                "x_last": In(1),
+                "x_spikes_valid": In(1),
+                "x_spikes": In(lanes),
+                "x_spikes_index": In(8),
+                "statistics_done": Out(1),
+                "written": Out(1),
+                "cast_valid": Out(1),
+                "cast_word": Out(data.ArrayLayout(signed(8), lanes)),
+                "cast_index": Out(8),
+                "done": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -108,9 +125,12 @@ class ResidualPath(wiring.Component):
         )
         index = self.ahead.index
         m.d.comb += [
-            c_read.addr.eq(index), c_read.en.eq(self.ahead_valid),
-            u_read.addr.eq(index), u_read.en.eq(self.ahead_valid),
-            adder.i_valid.eq(self.y_valid), adder.y.eq(self.y),
+            c_read.addr.eq(index),
+            c_read.en.eq(self.ahead_valid),
+            u_read.addr.eq(index),
+            u_read.en.eq(self.ahead_valid),
+            adder.i_valid.eq(self.y_valid),
+            adder.y.eq(self.y),
             adder.residual.eq(
                 Mux(self.entry.task == Task.NORM_U, c_read.data.as_value(), u_read.data.as_value())
             ),
@@ -118,18 +138,24 @@ class ResidualPath(wiring.Component):
         pipe = Pipeline(m, self.y_valid, adder.LATENCY)
         tag = WordOp(pipe.carry(0, adder.LATENCY, self.y_tag, "sum_tag"))
         m.submodules.pre_memory = pre = Memory(
-            shape=data.ArrayLayout(signed(PRE_BITS), self._engine.lanes), depth=self._engine.width_words,
-            init=[]
+            shape=data.ArrayLayout(signed(PRE_BITS), self._engine.lanes),
+            depth=self._engine.width_words,
+            init=[],
         )
         write = pre.write_port()
         self._pre_read = pre.read_port()
         m.d.comb += [
-            write.addr.eq(tag.index), write.data.eq(adder.pre), write.en.eq(adder.o_valid),
+            write.addr.eq(tag.index),
+            write.data.eq(adder.pre),
+            write.en.eq(adder.o_valid),
             self.written.eq(adder.o_valid & tag.last),
-            statistics.i_valid.eq(adder.o_valid), statistics.i_first.eq(tag.first),
+            statistics.i_valid.eq(adder.o_valid),
+            statistics.i_first.eq(tag.first),
             statistics.i_last.eq(tag.last),
-            statistics.pre.eq(adder.pre), statistics.width.eq(self.header.width),
-            statistics.inv_width.eq(self.header.inv_width), statistics.epsilon.eq(self.entry.epsilon),
+            statistics.pre.eq(adder.pre),
+            statistics.width.eq(self.header.width),
+            statistics.inv_width.eq(self.header.inv_width),
+            statistics.epsilon.eq(self.entry.epsilon),
             self.statistics_done.eq(statistics.soon),
         ]
         self._statistics = statistics
@@ -141,10 +167,14 @@ class ResidualPath(wiring.Component):
         first = WordOp(pipe.carry(0, 1, self.op, "norm_tag"))
         m.submodules.normalise = normalise = self._normalise
         m.d.comb += [
-            self._pre_read.addr.eq(first.index), self._pre_read.en.eq(pipe.valid[1]),
-            normalise.i_valid.eq(pipe.valid[2]), normalise.pre.eq(self._pre_read.data),
-            normalise.mean.eq(self._statistics.mean), normalise.e.eq(self._statistics.e),
-            normalise.r.eq(self._statistics.r), normalise.gamma_shift.eq(self.entry.gamma_shift),
+            self._pre_read.addr.eq(first.index),
+            self._pre_read.en.eq(pipe.valid[1]),
+            normalise.i_valid.eq(pipe.valid[2]),
+            normalise.pre.eq(self._pre_read.data),
+            normalise.mean.eq(self._statistics.mean),
+            normalise.e.eq(self._statistics.e),
+            normalise.r.eq(self._statistics.r),
+            normalise.gamma_shift.eq(self.entry.gamma_shift),
         ]
         m.d.comb += [normalise.gamma[i].eq(self.parameter[i].gamma) for i in range(self._engine.lanes)]
         m.d.comb += [normalise.beta[i].eq(self.parameter[i].beta) for i in range(self._engine.lanes)]
@@ -168,7 +198,9 @@ class ResidualPath(wiring.Component):
         c_write, u_write = c_memory.write_port(), u_memory.write_port()
         to_u = self.entry.task == Task.NORM_U
         m.d.comb += [
-            u_write.addr.eq(tag.index), u_write.data.eq(y), u_write.en.eq(y_valid & to_u),
+            u_write.addr.eq(tag.index),
+            u_write.data.eq(y),
+            u_write.en.eq(y_valid & to_u),
             c_write.addr.eq(Mux(self.x_valid, self.x_index, tag.index)),
             c_write.data.eq(Mux(self.x_valid, self.x.as_value(), y.as_value())),
             c_write.en.eq(self.x_valid | (y_valid & ~to_u)),
@@ -191,16 +223,21 @@ class ResidualPath(wiring.Component):
         m.submodules.event = event = self._event
         valid = self.x_valid | y_valid
         m.d.comb += [
-            event.i_valid.eq(valid), event.x.eq(Mux(self.x_valid, self.x.as_value(), y.as_value())),
-            event.threshold.eq(self.entry.threshold), event.multiplier.eq(self.entry.multiplier_a),
+            event.i_valid.eq(valid),
+            event.x.eq(Mux(self.x_valid, self.x.as_value(), y.as_value())),
+            event.threshold.eq(self.entry.threshold),
+            event.multiplier.eq(self.entry.multiplier_a),
             event.shift.eq(self.entry.shift_a),
         ]
         pipe = Pipeline(m, valid, event.LATENCY)
         last = pipe.carry(0, event.LATENCY, Mux(self.x_valid, self.x_last, tag.last), "event_last")
         index = pipe.carry(0, event.LATENCY, Mux(self.x_valid, self.x_index, tag.index), "event_index")
         m.d.comb += [
-            input_write.addr.eq(index), input_write.data.eq(event.e), input_write.en.eq(event.o_valid),
-            spike_read.addr.eq(self.op.index), input_read.addr.eq(self.op.index),
+            input_write.addr.eq(index),
+            input_write.data.eq(event.e),
+            input_write.en.eq(event.o_valid),
+            spike_read.addr.eq(self.op.index),
+            input_read.addr.eq(self.op.index),
         ]
         replay = Pipeline(
             m, self.op_valid & ((self.op.route == Route.SPIKES) | (self.op.route == Route.REPLAY)), 1
@@ -210,7 +247,9 @@ class ResidualPath(wiring.Component):
         silent = self.entry.to_head & ~self.head_pass
         with m.If(replay.valid[1]):
             m.d.comb += [
-                self.cast_valid.eq(1), self.done.eq(replay_tag.last), self.cast_index.eq(replay_tag.index),
+                self.cast_valid.eq(1),
+                self.done.eq(replay_tag.last),
+                self.cast_index.eq(replay_tag.index),
             ]
             for i in range(lanes):
                 m.d.comb += self.cast_word[i].eq(
@@ -218,6 +257,8 @@ class ResidualPath(wiring.Component):
                 )
         with m.Else():
             m.d.comb += [
-                self.cast_valid.eq(event.o_valid & ~silent), self.done.eq(event.o_valid & last),
-                self.cast_index.eq(index), self.cast_word.eq(event.e),
+                self.cast_valid.eq(event.o_valid & ~silent),
+                self.done.eq(event.o_valid & last),
+                self.cast_index.eq(index),
+                self.cast_word.eq(event.e),
             ]

@@ -59,14 +59,23 @@ class DecayPath(wiring.Component):
         self._engine = engine
         self._update = DecayUpdate(engine.lanes)
         self.LATENCY = self._update.LATENCY + 1
-        super().__init__({
-            "ahead_valid": In(1), "ahead": In(WordOp),
-            "y_valid": In(1), "y": In(data.ArrayLayout(signed(PRE_BITS), engine.lanes)), "y_tag": In(WordOp),
-            "parameter": In(data.ArrayLayout(ScaleParameter, engine.lanes)),
-            "read_valid": In(1), "read_address": In(10), "read_word": Out(word16(engine)),
-            "write_valid": In(1), "write_address": In(10), "write_word": In(word16(engine)),
-            "done": Out(1),
-        })
+        super().__init__(
+            {
+                "ahead_valid": In(1),
+                "ahead": In(WordOp),
+                "y_valid": In(1),
+                "y": In(data.ArrayLayout(signed(PRE_BITS), engine.lanes)),
+                "y_tag": In(WordOp),
+                "parameter": In(data.ArrayLayout(ScaleParameter, engine.lanes)),
+                "read_valid": In(1),
+                "read_address": In(10),
+                "read_word": Out(word16(engine)),
+                "write_valid": In(1),
+                "write_address": In(10),
+                "write_word": In(word16(engine)),
+                "done": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -78,7 +87,9 @@ class DecayPath(wiring.Component):
         m.d.comb += [
             read.en.eq(self.ahead_valid | self.read_valid),
             read.addr.eq(Mux(self.ahead_valid, self.ahead.state, self.read_address)),
-            update.i_valid.eq(self.y_valid), update.y.eq(self.y), update.h.eq(self.read_word),
+            update.i_valid.eq(self.y_valid),
+            update.y.eq(self.y),
+            update.h.eq(self.read_word),
         ]
         reading = Signal()
         m.d.sync += reading.eq(read.en)
@@ -130,13 +141,29 @@ class EncoderPath(wiring.Component):
         self._lif = Lif(engine.lanes)
         self.LATENCY = 1 + self._lif.LATENCY
         lanes = engine.lanes
-        super().__init__({
-            "header": In(Header), "start": In(1), "beat_valid": In(1), "beat": In(8 * lanes), "words": In(8),
-            "x_valid": Out(1), "x": Out(word16(engine)), "x_index": Out(8), "x_last": Out(1),
-            "spikes_valid": Out(1), "spikes": Out(lanes), "spikes_index": Out(8), "spikes_last": Out(1),
-            "read_valid": In(1), "read_address": In(10), "read_word": Out(word16(engine)),
-            "write_valid": In(1), "write_address": In(10), "write_word": In(word16(engine)),
-        })
+        super().__init__(
+            {
+                "header": In(Header),
+                "start": In(1),
+                "beat_valid": In(1),
+                "beat": In(8 * lanes),
+                "words": In(8),
+                "x_valid": Out(1),
+                "x": Out(word16(engine)),
+                "x_index": Out(8),
+                "x_last": Out(1),
+                "spikes_valid": Out(1),
+                "spikes": Out(lanes),
+                "spikes_index": Out(8),
+                "spikes_last": Out(1),
+                "read_valid": In(1),
+                "read_address": In(10),
+                "read_word": Out(word16(engine)),
+                "write_valid": In(1),
+                "write_address": In(10),
+                "write_word": In(word16(engine)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -153,15 +180,19 @@ class EncoderPath(wiring.Component):
             read.en.eq(second | self.read_valid),
             read.addr.eq(Mux(self.read_valid, self.read_address, next_index)),
             self.read_word.eq(read.data),
-            lif.i_valid.eq(self.x_valid), lif.x.eq(self.x), lif.v.eq(read.data),
-            lif.leak.eq(self.header.lif_leak), lif.threshold.eq(self.header.lif_threshold),
+            lif.i_valid.eq(self.x_valid),
+            lif.x.eq(self.x),
+            lif.v.eq(read.data),
+            lif.leak.eq(self.header.lif_leak),
+            lif.threshold.eq(self.header.lif_threshold),
             lif.clamp.eq(self.header.lif_clamp),
         ]
         pipe = Pipeline(m, self.x_valid, lif.LATENCY)
         m.d.comb += [
             self.spikes_index.eq(pipe.carry(0, lif.LATENCY, self.x_index, "index")),
             self.spikes_last.eq(pipe.carry(0, lif.LATENCY, self.x_last, "last")),
-            self.spikes_valid.eq(lif.o_valid), self.spikes.eq(lif.s),
+            self.spikes_valid.eq(lif.o_valid),
+            self.spikes.eq(lif.s),
             write.en.eq(self.write_valid | lif.o_valid),
             write.addr.eq(Mux(self.write_valid, self.write_address, self.spikes_index)),
             write.data.eq(Mux(self.write_valid, self.write_word.as_value(), lif.o.as_value())),
@@ -182,8 +213,10 @@ class EncoderPath(wiring.Component):
             m.d.sync += odd.eq(~odd)
             with m.If(odd):
                 m.d.sync += [
-                    self.x.eq(Cat(half, self.beat)), self.x_index.eq(next_index),
-                    self.x_last.eq(next_index == self.words - 1), next_index.eq(next_index + 1),
+                    self.x.eq(Cat(half, self.beat)),
+                    self.x_index.eq(next_index),
+                    self.x_last.eq(next_index == self.words - 1),
+                    next_index.eq(next_index + 1),
                 ]
             with m.Else():
                 m.d.sync += half.eq(self.beat)

@@ -34,8 +34,8 @@ from .stages import Pipeline
 from .state import DecayPath, EncoderPath, word16
 from .words import Route, WordOp
 
-CAST_REGISTERS = 2      # from a path's word to the broadcast bus
-DONE_REGISTERS = 1      # from a path's last word to `done`
+CAST_REGISTERS = 2  # from a path's word to the broadcast bus
+DONE_REGISTERS = 1  # from a path's last word to `done`
 
 
 class VectorUnit(wiring.Component):
@@ -88,20 +88,36 @@ class VectorUnit(wiring.Component):
         self._fusion = FusionPath(engine)
         self.RECIPROCAL_LATENCY, self.FUSION_LATENCY = self._fusion.RECIPROCAL_LATENCY, self._fusion.LATENCY
         parameter = data.ArrayLayout(PARAMETER_BITS, lanes)
-        super().__init__({
-            "header": In(Header), "entry": In(OpEntry), "head_pass": In(1),
-            "op_valid": In(1), "op": In(WordOp), "bus": In(drain_layout(engine)),
-            "side_valid": In(1), "side": In(8 * lanes), "embed_start": In(1), "embed_active": In(1),
-            "parameter_write": In(_write_port(parameter, 13)),
-            "gelu_write": In(_write_port(data.ArrayLayout(signed(8), lanes), 5)), "gelu_busy": Out(1),
-            "state_write": In(_write_port(word16(engine), 10)),
-            "membrane_write": In(_write_port(word16(engine), 10)),
-            "cast_valid": Out(1), "cast": Out(broadcast_layout(engine)),
-            "done": Out(1), "statistics_done": Out(1),
-            "probe_valid": Out(1), "probe": Out(drain_layout(engine)), "probe_tag": Out(WordOp),
-            "dump_valid": Out(1), "dump_word": Out(word16(engine)),
-            "active_valid": Out(1), "active": Out(range(lanes + 1)),
-        })
+        super().__init__(
+            {
+                "header": In(Header),
+                "entry": In(OpEntry),
+                "head_pass": In(1),
+                "op_valid": In(1),
+                "op": In(WordOp),
+                "bus": In(drain_layout(engine)),
+                "side_valid": In(1),
+                "side": In(8 * lanes),
+                "embed_start": In(1),
+                "embed_active": In(1),
+                "parameter_write": In(_write_port(parameter, 13)),
+                "gelu_write": In(_write_port(data.ArrayLayout(signed(8), lanes), 5)),
+                "gelu_busy": Out(1),
+                "state_write": In(_write_port(word16(engine), 10)),
+                "membrane_write": In(_write_port(word16(engine), 10)),
+                "cast_valid": Out(1),
+                "cast": Out(broadcast_layout(engine)),
+                "done": Out(1),
+                "statistics_done": Out(1),
+                "probe_valid": Out(1),
+                "probe": Out(drain_layout(engine)),
+                "probe_tag": Out(WordOp),
+                "dump_valid": Out(1),
+                "dump_word": Out(word16(engine)),
+                "active_valid": Out(1),
+                "active": Out(range(lanes + 1)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -112,7 +128,7 @@ class VectorUnit(wiring.Component):
         for stage in range(1, event_stage + 1):
             self._tags.append(WordOp(tags.reg(stage, self._tags[-1], "tag")))
         parameter = self._parameters(m)
-        self._sources = []          # (valid, kind, last, index, word) of every path that broadcasts
+        self._sources = []  # (valid, kind, last, index, word) of every path that broadcasts
         self._dones = []
         y_valid, y, y_tag, y_parameter = self._drained(m, parameter)
         self._decay(m, y_valid, y, y_tag, y_parameter)
@@ -129,14 +145,17 @@ class VectorUnit(wiring.Component):
         """The parameter memory: a word op's parameters reach `drain_latency`, a NORMALISE's stage 2."""
         lanes, early = self._engine.lanes, self._drain - 2
         m.submodules.parameter_memory = memory = Memory(
-            shape=data.ArrayLayout(PARAMETER_BITS, lanes), depth=self._engine.parameter_words, init=[],
+            shape=data.ArrayLayout(PARAMETER_BITS, lanes),
+            depth=self._engine.parameter_words,
+            init=[],
             attrs={"ram_style": "ultra"},
         )
         write, read = memory.write_port(), memory.read_port(transparent_for=())
         normalise = self._at(0, Route.NORMALISE)
         late = self._at(early, Route.EVENT, Route.DECAY, Route.RESIDUAL, Route.STEP, Route.GELU)
         m.d.comb += [
-            write.en.eq(self.parameter_write.valid), write.addr.eq(self.parameter_write.address),
+            write.en.eq(self.parameter_write.valid),
+            write.addr.eq(self.parameter_write.address),
             write.data.eq(self.parameter_write.word),
             read.en.eq(normalise | late),
             read.addr.eq(Mux(late, self._tags[early].parameter, self.op.parameter)),
@@ -159,14 +178,19 @@ class VectorUnit(wiring.Component):
         m.submodules.gelu = gelu = Gelu(lanes)
         requantised = self._at(d, Route.EVENT, Route.DECAY, Route.RESIDUAL, Route.GELU)
         m.d.comb += [
-            eventise.i_valid.eq(requantised), eventise.acc.eq(self.bus),
-            step.i_valid.eq(self._at(d, Route.STEP)), step.acc.eq(self.bus),
-            gelu.w_valid.eq(self.gelu_write.valid), gelu.w_word.eq(self.gelu_write.address),
-            gelu.w_values.eq(self.gelu_write.word), self.gelu_busy.eq(gelu.busy),
+            eventise.i_valid.eq(requantised),
+            eventise.acc.eq(self.bus),
+            step.i_valid.eq(self._at(d, Route.STEP)),
+            step.acc.eq(self.bus),
+            gelu.w_valid.eq(self.gelu_write.valid),
+            gelu.w_word.eq(self.gelu_write.address),
+            gelu.w_values.eq(self.gelu_write.word),
+            self.gelu_busy.eq(gelu.busy),
         ]
         for i in range(lanes):
             m.d.comb += [
-                eventise.threshold[i].eq(scale[i].extra), eventise.multiplier[i].eq(scale[i].multiplier),
+                eventise.threshold[i].eq(scale[i].extra),
+                eventise.multiplier[i].eq(scale[i].multiplier),
                 eventise.shift[i].eq(scale[i].shift),
                 step.threshold[i].eq(StepParameter(parameter[i]).threshold),
             ]
@@ -203,21 +227,28 @@ class VectorUnit(wiring.Component):
         m.submodules.fusion = fusion = self._fusion
         dump = self._at(0, Route.STATE)
         m.d.comb += [
-            decay.ahead_valid.eq(self._at(ahead, Route.DECAY)), decay.ahead.eq(self._tags[ahead]),
-            decay.y_valid.eq(self._at(self._y_stage, Route.DECAY)), decay.y.eq(y), decay.y_tag.eq(y_tag),
+            decay.ahead_valid.eq(self._at(ahead, Route.DECAY)),
+            decay.ahead.eq(self._tags[ahead]),
+            decay.y_valid.eq(self._at(self._y_stage, Route.DECAY)),
+            decay.y.eq(y),
+            decay.y_tag.eq(y_tag),
             decay.parameter.eq(y_parameter),
             decay.read_valid.eq(dump | self._at(d, Route.MIX)),
             decay.read_address.eq(Mux(dump, self.op.state, self._tags[d].state)),
-            decay.write_valid.eq(self.state_write.valid), decay.write_address.eq(self.state_write.address),
+            decay.write_valid.eq(self.state_write.valid),
+            decay.write_address.eq(self.state_write.address),
             decay.write_word.eq(self.state_write.word),
         ]
         d = self._drain
         m.d.comb += [
             fusion.entry.eq(self.entry),
-            fusion.weight_valid.eq(self._at(d, Route.WEIGHT)), fusion.weight_tag.eq(self._tags[d]),
+            fusion.weight_valid.eq(self._at(d, Route.WEIGHT)),
+            fusion.weight_tag.eq(self._tags[d]),
             fusion.weight_word.eq(self.bus),
-            fusion.mix_valid.eq(self._at(d, Route.MIX)), fusion.mix_tag.eq(self._tags[d]),
-            fusion.numerator.eq(self.bus), fusion.state.eq(decay.read_word),
+            fusion.mix_valid.eq(self._at(d, Route.MIX)),
+            fusion.mix_tag.eq(self._tags[d]),
+            fusion.numerator.eq(self.bus),
+            fusion.state.eq(decay.read_word),
         ]
         self._state_word = decay.read_word
         self._sources.append((fusion.cast_valid, Cast.VECTOR, 0, fusion.cast_index, fusion.cast_word))
@@ -230,20 +261,31 @@ class VectorUnit(wiring.Component):
         m.submodules.residual = residual = ResidualPath(self._engine)
         m.submodules.encoder = encoder = EncoderPath(self._engine)
         m.d.comb += [
-            residual.header.eq(self.header), residual.entry.eq(self.entry),
+            residual.header.eq(self.header),
+            residual.entry.eq(self.entry),
             residual.head_pass.eq(self.head_pass),
-            residual.ahead_valid.eq(self._at(ahead, Route.RESIDUAL)), residual.ahead.eq(self._tags[ahead]),
-            residual.y_valid.eq(self._at(self._y_stage, Route.RESIDUAL)), residual.y.eq(y),
-            residual.y_tag.eq(y_tag), residual.op_valid.eq(self.op_valid), residual.op.eq(self.op),
+            residual.ahead_valid.eq(self._at(ahead, Route.RESIDUAL)),
+            residual.ahead.eq(self._tags[ahead]),
+            residual.y_valid.eq(self._at(self._y_stage, Route.RESIDUAL)),
+            residual.y.eq(y),
+            residual.y_tag.eq(y_tag),
+            residual.op_valid.eq(self.op_valid),
+            residual.op.eq(self.op),
             residual.parameter.eq(Cat(parameter[i] for i in range(lanes))),
-            residual.x_valid.eq(encoder.x_valid), residual.x.eq(encoder.x),
+            residual.x_valid.eq(encoder.x_valid),
+            residual.x.eq(encoder.x),
             residual.x_index.eq(encoder.x_index),
-            residual.x_last.eq(encoder.x_last), residual.x_spikes_valid.eq(encoder.spikes_valid),
-            residual.x_spikes.eq(encoder.spikes), residual.x_spikes_index.eq(encoder.spikes_index),
-            encoder.header.eq(self.header), encoder.start.eq(self.embed_start),
+            residual.x_last.eq(encoder.x_last),
+            residual.x_spikes_valid.eq(encoder.spikes_valid),
+            residual.x_spikes.eq(encoder.spikes),
+            residual.x_spikes_index.eq(encoder.spikes_index),
+            encoder.header.eq(self.header),
+            encoder.start.eq(self.embed_start),
             encoder.words.eq(self.entry.words),
-            encoder.beat_valid.eq(self.side_valid & self.embed_active), encoder.beat.eq(self.side),
-            encoder.read_valid.eq(self._at(1, Route.MEMBRANE)), encoder.read_address.eq(self._tags[1].index),
+            encoder.beat_valid.eq(self.side_valid & self.embed_active),
+            encoder.beat.eq(self.side),
+            encoder.read_valid.eq(self._at(1, Route.MEMBRANE)),
+            encoder.read_address.eq(self._tags[1].index),
             encoder.write_valid.eq(self.membrane_write.valid),
             encoder.write_address.eq(self.membrane_write.address),
             encoder.write_word.eq(self.membrane_write.word),
@@ -256,8 +298,9 @@ class VectorUnit(wiring.Component):
         with m.If(dump):
             m.d.sync += self.dump_word.eq(
                 Mux(
-                    self._tags[DecayPath.READ_LATENCY].route == Route.STATE, self._state_word.as_value(),
-                    encoder.read_word.as_value()
+                    self._tags[DecayPath.READ_LATENCY].route == Route.STATE,
+                    self._state_word.as_value(),
+                    encoder.read_word.as_value(),
                 )
             )
 
@@ -270,7 +313,9 @@ class VectorUnit(wiring.Component):
         for source_valid, kind, last, index, word in self._sources:
             with m.If(source_valid):
                 m.d.sync += [
-                    chosen.kind.eq(kind), chosen.last.eq(last), chosen.index.eq(index),
+                    chosen.kind.eq(kind),
+                    chosen.last.eq(last),
+                    chosen.index.eq(index),
                     chosen.word.eq(word.as_value()),
                 ]
         m.d.sync += self.cast_valid.eq(valid)
@@ -278,8 +323,10 @@ class VectorUnit(wiring.Component):
             m.d.sync += self.cast.eq(chosen)
         m.submodules.count = count = PopCount(self._engine.lanes)
         m.d.comb += [
-            count.i_valid.eq(valid & (chosen.kind == Cast.VECTOR)), count.word.eq(chosen.word),
-            self.active_valid.eq(count.o_valid), self.active.eq(count.count),
+            count.i_valid.eq(valid & (chosen.kind == Cast.VECTOR)),
+            count.word.eq(chosen.word),
+            self.active_valid.eq(count.o_valid),
+            self.active.eq(count.count),
         ]
 
 

@@ -202,13 +202,19 @@ class PassModel:
         slot = np.minimum(self._populated, self._layout.shape.slots - 1)
         group, takes_part = self._group(ring.columns, 1 << ring.log_groups)
         here = ((slot[:, None] & ((1 << ring.log_groups) - 1)) == group) & takes_part
-        walk = np.array([
-            walk_cycles(
-                int(n) * ring.heads, ring.head_words, lat.weight, lat.ahead,
-                (int(n) - 1) * ring.heads if mine else None, until,
-            )
-            for n, mine in zip(count, here.reshape(-1), strict=True)
-        ])
+        walk = np.array(
+            [
+                walk_cycles(
+                    int(n) * ring.heads,
+                    ring.head_words,
+                    lat.weight,
+                    lat.ahead,
+                    (int(n) - 1) * ring.heads if mine else None,
+                    until,
+                )
+                for n, mine in zip(count, here.reshape(-1), strict=True)
+            ]
+        )
         walk = np.maximum(walk, until)
         tail = walk_cycles(ring.heads, ring.head_words, lat.weight, lat.ahead)
         arrived = ports.kv_arrived((layer + 1) * self._kv_beats)

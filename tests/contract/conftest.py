@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(
     params=[*RELEASES, rigs.CARD],
-    ids=lambda value: value if isinstance(value, str) else "{}.{}".format(*value)
+    ids=lambda value: value if isinstance(value, str) else "{}.{}".format(*value),
 )
 def rig(request):
     """A rig; the driver must do without everything that its release deprecates."""

@@ -35,8 +35,10 @@ def _is(value: object, annotation: str, owner: str) -> bool:
     if " | " in annotation:
         return any(_is(value, part, owner) for part in annotation.split(" | "))
     if annotation == "int":
-        return not isinstance(value, (bool, float)) and hasattr(value, "__index__") and not isinstance(
-            value, pyxrt_sim.bo.flags
+        return (
+            not isinstance(value, (bool, float))
+            and hasattr(value, "__index__")
+            and not isinstance(value, pyxrt_sim.bo.flags)
         )
     if annotation == "str":
         return isinstance(value, str)

@@ -88,14 +88,19 @@ class Rig:
     def machine(self, api=None, **options) -> Accelerator:
         """The driver with the model loaded."""
         settings = {
-            "build_id": self.kernel.build_id, "name": self.name, "cycles_per_second": self.cycles_per_second
+            "build_id": self.kernel.build_id,
+            "name": self.name,
+            "cycles_per_second": self.cycles_per_second,
         }
         return Accelerator(self.card(api), self.layout, self.model, **settings | options)
 
     def slow(self, run_id: int) -> dict[str, int]:
         """Scalars of a slow run."""
         return NOTHING | {
-            "command": Command.GENERATE, "run_id": run_id, "n_prompt": 1, "n_new": 60_000,
+            "command": Command.GENERATE,
+            "run_id": run_id,
+            "n_prompt": 1,
+            "n_new": 60_000,
             "watchdog": self.slow_cycles,
         }
 
@@ -142,8 +147,13 @@ def real(device: str, xclbin: Path) -> Rig:
     kernel = read_manifest(xclbin.parent / "manifest.json")
     clock = kernel.engine.clock_mhz * 1e6
     return Rig(
-        device, pyxrt, int(address) if address.isdigit() else address, kernel, str(xclbin),
-        slow_cycles=int(clock / 2), cycles_per_second=clock / 2,
+        device,
+        pyxrt,
+        int(address) if address.isdigit() else address,
+        kernel,
+        str(xclbin),
+        slow_cycles=int(clock / 2),
+        cycles_per_second=clock / 2,
     )
 
 
@@ -159,6 +169,7 @@ def hasty(api, when: Callable[[], bool] = lambda: True):
 
     So a card behaves after a run that was given up: the report that comes belongs to the old run.
     """
+
     class Run(api.run):
         def wait(self, *timeout):
             if when():
@@ -166,4 +177,3 @@ def hasty(api, when: Callable[[], bool] = lambda: True):
             return super().wait(*timeout)
 
     return altered(api, run=Run)
-

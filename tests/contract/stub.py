@@ -9,12 +9,12 @@ STUB = Path(__file__).resolve().parents[2] / "typings" / "pyxrt.pyi"
 SINCE = re.compile(
     r"#\s*(\d+\.\d+)(?: to (\d+\.\d+))?(?:[^#;,]*, and (\d+\.\d+))?(?:, warns from (\d+\.\d+))?"
 )
-FIRST = (2, 8)      # the first release that had this binding
+FIRST = (2, 8)  # the first release that had this binding
 Release = tuple[int, int]
 
 
 def release(text: str) -> Release:
-    """"2.16" -> (2, 16)."""
+    """ "2.16" -> (2, 16)."""
     major, minor = text.split(".")
     return int(major), int(minor)
 
@@ -52,7 +52,7 @@ class Name:
     """A constant, function, class or member: its releases, forms of call, and members."""
 
     span: Span
-    kind: str                                   # value, function or class
+    kind: str  # value, function or class
     forms: list[Form] = field(default_factory=list)
     members: dict[str, "Name"] = field(default_factory=dict)
     bases: tuple[str, ...] = ()
@@ -70,8 +70,10 @@ def _span(node: ast.stmt, lines: list[str], around: Span) -> Span:
 def _form(node: ast.FunctionDef, span: Span, method: bool) -> Form:
     arguments = node.args.args[method:]
     return Form(
-        span, tuple(ast.unparse(a.annotation) for a in arguments), len(node.args.defaults),
-        node.args.vararg is not None
+        span,
+        tuple(ast.unparse(a.annotation) for a in arguments),
+        len(node.args.defaults),
+        node.args.vararg is not None,
     )
 
 

@@ -102,6 +102,7 @@ def test_a_driver_that_forgets_the_rest_of_a_word(faults, monkeypatch):
 
 def test_a_driver_that_knows_banks_by_heart(faults):
     """All buffers in bank 0, which a real card would copy in silence."""
+
     class Kernel(faults.rig.api.kernel):
         def group_id(self, index):
             return 0
@@ -122,6 +123,7 @@ def test_a_driver_that_passes_any_scalar_on(faults, monkeypatch):
 
 def test_a_driver_that_does_not_ask_for_the_kernel_alone(faults):
     """In any release: whoever opens the kernel shared is not refused a second time."""
+
     class Context(faults.rig.api.hw_context):
         def __init__(self, device, uuid, mode):
             super().__init__(device, uuid)
@@ -140,8 +142,9 @@ def make(rig: Rig):
 def test_a_driver_that_believes_any_mailbox(faults, monkeypatch):
     decode = Mailbox.decode.__func__
     monkeypatch.setattr(
-        Mailbox, "decode",
-        classmethod(lambda cls, raw, run_id: decode(cls, raw, int.from_bytes(raw[4:8], "little")))
+        Mailbox,
+        "decode",
+        classmethod(lambda cls, raw, run_id: decode(cls, raw, int.from_bytes(raw[4:8], "little"))),
     )
     found(driver.test_the_mailbox_of_an_earlier_run_is_refused, faults.rig, make(faults.rig))
 
@@ -149,8 +152,11 @@ def test_a_driver_that_believes_any_mailbox(faults, monkeypatch):
 def test_a_driver_that_does_not_clear_its_mailbox(faults, monkeypatch):
     write = host_card.Card.write
     monkeypatch.setattr(
-        host_card.Card, "write", lambda self, name, offset,
-        data: None if (name, offset) == ("io", Io.MAILBOX) else write(self, name, offset, data)
+        host_card.Card,
+        "write",
+        lambda self, name, offset, data: (
+            None if (name, offset) == ("io", Io.MAILBOX) else write(self, name, offset, data)
+        ),
     )
     found(driver.test_a_run_reported_complete_before_its_end_is_refused, faults.rig, make(faults.rig))
 

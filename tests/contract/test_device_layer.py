@@ -137,7 +137,7 @@ def test_transfers_go_all_the_way(card):
     """What was written is on the device, not only in the host's copy; what is read comes from the device."""
     data = np.random.default_rng(3).integers(0, 256, 1000, np.uint8)
     card.write("io", Io.PROMPT + 132, data)
-    card._buffers["io"].write(np.zeros(4096, np.uint8), Io.PROMPT)     # the host's copy alone
+    card._buffers["io"].write(np.zeros(4096, np.uint8), Io.PROMPT)  # the host's copy alone
     assert np.array_equal(card.read("io", Io.PROMPT + 132, 1000), data)
     card._buffers["io"].write(np.zeros(4096, np.uint8), Io.PROMPT)
     assert np.array_equal(card.read("io", Io.PROMPT + 140, 8), data[8:16])

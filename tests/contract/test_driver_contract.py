@@ -39,6 +39,7 @@ def slow_run(machine, on_token=None):
 @pytest.fixture
 def machine(rig):
     """machine(**options): the driver; its `slow_run` is slow on this rig."""
+
     def make(api=None, **options):
         opened = rig.machine(api, **options)
         opened._slow_cycles = rig.slow_cycles
@@ -97,7 +98,7 @@ def test_the_mailbox_of_an_earlier_run_is_refused(rig, machine):
     earlier = device._card.read("io", Io.MAILBOX, MAILBOX_BYTES)
     write = device._card.write
 
-    def keep(name, offset, data):      # the device refuses to have its mailbox cleared
+    def keep(name, offset, data):  # the device refuses to have its mailbox cleared
         write(name, offset, earlier if (name, offset) == ("io", Io.MAILBOX) else data)
 
     device._card.write = keep
@@ -143,7 +144,7 @@ def test_ctrl_c_in_the_middle_of_an_upload(rig, machine, expected):
     with pytest.raises(KeyboardInterrupt):
         machine(progress=interrupt)
     assert 1 < len(steps)
-    rig.close()      # what OpenedDevice does
+    rig.close()  # what OpenedDevice does
     if rig.name == "sim":
         assert not any(cards.card_at(0)._banks), "device memory is still allocated"
     works(machine(), expected)
@@ -216,8 +217,12 @@ class Other:
 
     def __init__(self, rig, cache: Path):
         text = OPENS.format(
-            here=str(HERE), kernel=str(HERE.parent / "kernel"), device=device_name(rig), xclbin=rig.xclbin,
-            cache=str(cache), simulated=rig.name == "sim",
+            here=str(HERE),
+            kernel=str(HERE.parent / "kernel"),
+            device=device_name(rig),
+            xclbin=rig.xclbin,
+            cache=str(cache),
+            simulated=rig.name == "sim",
         )
         self.process = subprocess.Popen(
             [sys.executable, "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

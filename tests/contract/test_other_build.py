@@ -72,9 +72,7 @@ def test_another_build_is_refused_by_the_whole_chain(other, written, tmp_path, m
     rig = simulated(binding(NEWEST))
     monkeypatch.setitem(sys.modules, "pyxrt", rig.api)
     folder = shutil.copytree(Path(rig.xclbin).parent, tmp_path / "linked")
-    options = DeviceOptions(
-        device="xrt:0", xclbin=folder / "symlight.xclbin", cache=tmp_path, time_limit=60
-    )
+    options = DeviceOptions(device="xrt:0", xclbin=folder / "symlight.xclbin", cache=tmp_path, time_limit=60)
     with OpenedDevice(options, rig.model) as machine:
         assert len(machine.run([1, 2], 2, None).tokens) == 2
     written.clear()

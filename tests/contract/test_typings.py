@@ -11,13 +11,24 @@ from symlight.sim import pyxrt_sim
 STUB = read_stub()
 # Of no use on this card, or not possible with the binding either (see the stub).
 NOT_SIMULATED = {
-    "xclbin.get_axlf", "run.add_callback", "run.get_ctrl_scratchpad_bo", "hw_context.add_config",
-    "log_message", "xrt_msg_level",
-    "xclbinip_vector", "xclbinkernel_vector", "xclbinmem_vector", "xclbin.xclbinip", "elf", "program",
-    "module", "runlist", "ext",
+    "xclbin.get_axlf",
+    "run.add_callback",
+    "run.get_ctrl_scratchpad_bo",
+    "hw_context.add_config",
+    "log_message",
+    "xrt_msg_level",
+    "xclbinip_vector",
+    "xclbinkernel_vector",
+    "xclbinmem_vector",
+    "xclbin.xclbinip",
+    "elf",
+    "program",
+    "module",
+    "runlist",
+    "ext",
     *("emergency", "alert", "critical", "error", "warning", "notice", "info", "debug"),
 }
-FOREIGN = ("elf", "dict", "timedelta")      # forms of call with such arguments are not simulated
+FOREIGN = ("elf", "dict", "timedelta")  # forms of call with such arguments are not simulated
 OFFERED = {name: STUB[name] for name in pyxrt_sim.__all__}
 
 
@@ -43,7 +54,8 @@ def test_every_name_of_the_stub_is_simulated_or_listed():
 @pytest.mark.parametrize("name, entry, found", CLASSES, ids=[name for name, *_ in CLASSES])
 def test_members_are_the_same(name, entry, found):
     declared = {
-        member for member, what in entry.members.items()
+        member
+        for member, what in entry.members.items()
         if present(what, NEWEST) and not member.startswith("_") and f"{name}.{member}" not in NOT_SIMULATED
     }
     assert declared == {member for member in dir(found) if not member.startswith("_")}
@@ -85,7 +97,9 @@ def test_forms_of_call_are_the_same(name, entry, function):
 
 def test_other_forms_of_call_are_refused():
     for call in (
-        lambda: pyxrt_sim.device(0, 1), lambda: pyxrt_sim.device(index=0), lambda: pyxrt_sim.xclbin("a", "b")
+        lambda: pyxrt_sim.device(0, 1),
+        lambda: pyxrt_sim.device(index=0),
+        lambda: pyxrt_sim.xclbin("a", "b"),
     ):
         with pytest.raises(TypeError):
             call()
@@ -93,8 +107,10 @@ def test_other_forms_of_call_are_refused():
 
 def test_empty_handles_are_of_no_use():
     for call in (
-        lambda: pyxrt_sim.device().get_xclbin_uuid(), lambda: pyxrt_sim.xclbin().get_uuid(),
-        lambda: pyxrt_sim.hw_context().get_mode(), lambda: pyxrt_sim.run().start(),
+        lambda: pyxrt_sim.device().get_xclbin_uuid(),
+        lambda: pyxrt_sim.xclbin().get_uuid(),
+        lambda: pyxrt_sim.hw_context().get_mode(),
+        lambda: pyxrt_sim.run().start(),
         lambda: pyxrt_sim.run().set_arg(0, 1),
     ):
         with pytest.raises(RuntimeError, match="empty handle"):
@@ -103,6 +119,7 @@ def test_empty_handles_are_of_no_use():
 
 def test_releases_are_what_the_tags_say():
     """Spot checks of the comments' reading, against the binding's source at the tags."""
+
     def first(path: str) -> set:
         entry, members = None, STUB
         for part in path.split("."):
@@ -117,8 +134,10 @@ def test_releases_are_what_the_tags_say():
     assert not present(STUB["kernel"].members["read_register"], (2, 12)) and present(
         STUB["kernel"].members["read_register"], (2, 11)
     )
-    assert present(STUB["graph"], (2, 13)) and not present(STUB["graph"], (2, 16)) and present(
-        STUB["graph"], (2, 26)
+    assert (
+        present(STUB["graph"], (2, 13))
+        and not present(STUB["graph"], (2, 16))
+        and present(STUB["graph"], (2, 26))
     )
     load = STUB["device"].members["load_xclbin"]
     assert all(form.span.warned((2, 23)) and not form.span.warned((2, 21)) for form in load.forms)

@@ -209,9 +209,7 @@ class ReadMaster(Proof):
         )
         self.invariant(
             m,
-            legal_rows
-            & ((level == 0) | (beat < head.beats))
-            & ((level != 0) | (beat == 0)),
+            legal_rows & ((level == 0) | (beat < head.beats)) & ((level != 0) | (beat == 0)),
             "tags are legal",
         )
         self.invariant(m, memory.sent == beat, "beats of the burst")

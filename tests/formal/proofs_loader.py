@@ -32,12 +32,7 @@ class Filing(Proof):
         ]
         command, log = port.commands.p, port.ring.log_groups
         m.d.comb += [
-            Assume(
-                (log <= 1)
-                & (port.group <= log)
-                & (port.half != 0)
-                & (port.half <= ENGINE.query_words)
-            ),
+            Assume((log <= 1) & (port.group <= log) & (port.half != 0) & (port.half <= ENGINE.query_words)),
             Assume((command.load <= SLOTS) & (command.slot < SLOTS) & (command.stage < 1 << 10)),
         ]
         assume_holds(m, port.commands.valid, port.commands.ready, command, "commands hold")

@@ -35,7 +35,7 @@ class World:
         self.idle, self.busy, self.prefill = idle, busy, prefill
         self.decode, self.overhead, self.drift = decode, overhead, drift
         self.now = 100.0
-        self.edges, self.levels = [0.0], [idle]     # power as steps: from edge on, level
+        self.edges, self.levels = [0.0], [idle]  # power as steps: from edge on, level
         self.runs: list[tuple[int, int]] = []
 
     # ---- host ----
@@ -77,9 +77,10 @@ class WorldMachine:
         tokens = [7 * i % 5 for i in range(n_new)]
         if self.broken is not None and len(world.runs) >= self.broken:
             tokens[-1] = 99
-        cycles = round(seconds * self.clock_mhz * 1e6 * 0.9)    # the host sees a tenth more
+        cycles = round(seconds * self.clock_mhz * 1e6 * 0.9)  # the host sees a tenth more
         return RunResult(
-            tokens=tokens, prompt_passes=max(0, len(prompt) - 1) if not n_new else 1,
+            tokens=tokens,
+            prompt_passes=max(0, len(prompt) - 1) if not n_new else 1,
             decode_passes=max(0, n_new - 1),
             active=np.zeros((1, 4), np.int64),
             cycles=Cycles(cycles, 0 if n_new else cycles, cycles if n_new else 0, {}),
@@ -133,8 +134,14 @@ def campaign(world: World, chosen=SHORT, *, sampler="made up", machine=None, **m
     sampler = WorldSampler(world) if sampler == "made up" else sampler
     prompts = {prefix: list(range(prefix)) for prefix in chosen.prefixes}
     return Campaign(
-        machine or WorldMachine(world), chosen, prompts, sampler, "made up", clock=world.clock,
-        sleep=world.sleep, **more
+        machine or WorldMachine(world),
+        chosen,
+        prompts,
+        sampler,
+        "made up",
+        clock=world.clock,
+        sleep=world.sleep,
+        **more,
     )
 
 

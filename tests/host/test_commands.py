@@ -163,7 +163,9 @@ def test_train_and_quantise(symlight, tmp_path):
     pytest.importorskip("torch")
     words = TEXT.replace("\n", " ").split()
     verses = [" ".join(words[(i * k) % len(words)] for i in range(1, 13)) for k in range(1, 6000)]
-    (tmp_path / "corpus.txt").write_text("\n\n".join("\n".join(verses[i:i + 40]) for i in range(0, 6000, 40)))
+    (tmp_path / "corpus.txt").write_text(
+        "\n\n".join("\n".join(verses[i : i + 40]) for i in range(0, 6000, 40))
+    )
     out = tmp_path / "trained"
     arguments = ["--corpus", tmp_path / "corpus.txt", "--shape", "tiny", "--steps", 1]
     assert symlight("train", "--out", out, *arguments).out.strip() == str(out / "model.safetensors")
@@ -173,13 +175,21 @@ def test_train_and_quantise(symlight, tmp_path):
     assert (meta.name, meta.description, meta.eos, meta.synthetic) == ("package", "a test", 2, False)
     assert meta.provenance["data"] == "made-up verses" and meta.provenance["training"]["steps"] == 1
     report = symlight(
-        "generate", "--model", tmp_path / "package", "--device", "reference", "--prompt", "the", "--json",
-        "--verify"
+        "generate",
+        "--model",
+        tmp_path / "package",
+        "--device",
+        "reference",
+        "--prompt",
+        "the",
+        "--json",
+        "--verify",
     ).json
     assert report["tokens"] and report["verified"]
-    assert "cannot be read" in symlight(
-        "quantise", out, "--out", tmp_path / "p", "--tokenizer", "/nothing"
-    ).error()
+    assert (
+        "cannot be read"
+        in symlight("quantise", out, "--out", tmp_path / "p", "--tokenizer", "/nothing").error()
+    )
     (out / "train.json").write_text("{}")
     assert "not the report of a training" in symlight("quantise", out, "--out", tmp_path / "p").error()
 
@@ -212,7 +222,13 @@ def test_help_names_every_command(symlight):
 def start(package_path, count: int) -> subprocess.Popen:
     """`symlight generate` of so many tokens on the reference."""
     command = [
-        sys.executable, "-m", "symlight.host.cli", "generate", "--model", str(package_path), "--no-eos"
+        sys.executable,
+        "-m",
+        "symlight.host.cli",
+        "generate",
+        "--model",
+        str(package_path),
+        "--no-eos",
     ]
     command += ["--device", "reference", "--prompt", "the", "--max-new-tokens", str(count)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -28,7 +28,9 @@ def test_equation_8_gives_the_papers_equation_11():
     """Section 5.2: 643.03 tokens/s, 28.534 W active, 23.623 W loaded idle."""
     parts = split(28.534, 23.623, 643.03)
     assert [round(value, 5) for value in (parts.gross, parts.idle_share, parts.incremental)] == [
-        0.04437, 0.03674, 0.00764
+        0.04437,
+        0.03674,
+        0.00764,
     ]
     assert round(100 * parts.idle_share / parts.gross, 1) == 82.8
 
@@ -265,7 +267,7 @@ def test_a_gap_is_refused_wherever_it_lies():
 
 @pytest.mark.parametrize(
     "times, begin, end",
-    [([0, 2, 1, 3], 0, 3), ([0, 1, 1, 3], 0, 3), ([0, 1, 2, 3], 2, 2), ([0, 1, 2, 3], 3, 1)]
+    [([0, 2, 1, 3], 0, 3), ([0, 1, 1, 3], 0, 3), ([0, 1, 2, 3], 2, 2), ([0, 1, 2, 3], 3, 1)],
 )
 def test_what_is_no_series_or_no_window_is_an_error(times, begin, end):
     with pytest.raises(ValueError, match="in order of time"):

@@ -1,6 +1,5 @@
 """The measuring protocol on made-up cards whose figures are known: the figures, and what must be noticed."""
 
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -70,6 +69,7 @@ def test_a_card_that_warms_up_is_split_with_the_idle_of_both_sides():
 
 def test_the_first_seconds_of_idle_do_not_count():
     """A card that falls to its idle power in 4 s after the requests: the idle windows see nothing of it."""
+
     class Cooling(World):
         def power(self, time):
             level = super().power(time)
@@ -89,8 +89,12 @@ def test_the_first_seconds_of_idle_do_not_count():
 
 @settings(max_examples=20, deadline=None)
 @given(
-    st.floats(0, 1), st.floats(0, 0.3), st.floats(10, 40), st.floats(0, 10), st.floats(0.05, 0.4),
-    st.integers(0, 1000)
+    st.floats(0, 1),
+    st.floats(0, 0.3),
+    st.floats(10, 40),
+    st.floats(0, 10),
+    st.floats(0.05, 0.4),
+    st.integers(0, 1000),
 )
 def test_any_phase_and_jitter_of_the_sensor(phase, jitter, idle, more, period, seed):
     """Incremental power is right within what two ends of a window and a late look can hide."""
@@ -109,7 +113,10 @@ def test_rounds_are_reduced_each_by_itself():
     """Medians of columns need not be of one round, and energy of medians is not the median of energies."""
     rounds = [
         {
-            "prefix": 32, **dict.fromkeys(FIGURES), "active_watts": w, "request_tokens_per_second": r,
+            "prefix": 32,
+            **dict.fromkeys(FIGURES),
+            "active_watts": w,
+            "request_tokens_per_second": r,
             "request_gross_joules": w / r,
         }
         for w, r in ((30.0, 500.0), (20.0, 510.0), (25.0, 400.0))
@@ -137,7 +144,7 @@ def test_other_tokens_void_the_measurement():
 def test_a_sensor_that_falls_silent_costs_its_window_only():
     """The round without power has its throughput; the summary has no median of what one round lacks."""
     chosen = ProtocolSettings(prefixes=(32,), rounds=3, seconds=30, idle_seconds=30)
-    window = campaign(World(), chosen).run().rounds[1].windows[0]       # the second round's first idle window
+    window = campaign(World(), chosen).run().rounds[1].windows[0]  # the second round's first idle window
     world = World()
     result = measured(
         world, chosen, sampler=WorldSampler(world, silent=(window.begin + 8, window.begin + 16))

@@ -22,7 +22,9 @@ class Wired:
     def __call__(self, what):
         self.asked += 1
         answers = {
-            "name": "fake_card", "bdf": "0000:3b:00.1", "max_clock_frequency_mhz": "0",
+            "name": "fake_card",
+            "bdf": "0000:3b:00.1",
+            "max_clock_frequency_mhz": "0",
             "thermal": shapes.thermal(),
         }
         return answers.get(what) or shapes.electrical(self.watts, 1 + self.asked / 1000)
@@ -42,9 +44,26 @@ def wired(fake_pyxrt, monkeypatch):
 def bench(symlight, package_path, xclbin, tmp_path):
     def call(*arguments):
         return symlight(
-            "bench", "--model", package_path, "--device", "xrt:0", "--xclbin", xclbin, "--cache",
+            "bench",
+            "--model",
+            package_path,
+            "--device",
+            "xrt:0",
+            "--xclbin",
+            xclbin,
+            "--cache",
             tmp_path / "cache",
-            "--prefix", 3, 5, "--new-tokens", 4, "--rounds", 2, "--seconds", 0.3, "--idle-seconds", 5.5,
+            "--prefix",
+            3,
+            5,
+            "--new-tokens",
+            4,
+            "--rounds",
+            2,
+            "--seconds",
+            0.3,
+            "--idle-seconds",
+            5.5,
             *arguments,
         )
 
@@ -56,9 +75,12 @@ def test_the_command_on_a_card(bench, wired, tmp_path):
     out = tmp_path / "result.json"
     result = bench("--out", out, "--json", "--verify", "--seconds", 2, "--idle-seconds", 8).json
     assert json.loads(out.read_text()) == result
-    assert result["complete"] and result["device"] == "xrt:0" and result["sensor"] == "xrt" and result[
-        "verified"
-    ]
+    assert (
+        result["complete"]
+        and result["device"] == "xrt:0"
+        and result["sensor"] == "xrt"
+        and result["verified"]
+    )
     assert [(one["prefix"], one["round"]) for one in result["rounds"]] == [(3, 1), (5, 1), (3, 2), (5, 2)]
     assert result["summary"][0]["active_watts"]["median"] == pytest.approx(25)
     assert result["summary"][0]["request_incremental_joules"]["median"] == pytest.approx(0, abs=1e-9)

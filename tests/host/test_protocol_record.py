@@ -27,7 +27,7 @@ def test_order_of_a_campaign():
     assert made._sampler.entered and made._sampler.left
     assert [len(done.requests) for done in record.rounds] == [4] * 4, "1 s of requests of 0.251 s"
     assert world.runs[:6] == [(4, 0), (0, 8)] * 3
-    others = len(world.runs) / 2 / 4 - 4        # of a round: warm-up, before the window, behind it
+    others = len(world.runs) / 2 / 4 - 4  # of a round: warm-up, before the window, behind it
     assert 2 + LEAD / 0.251 + 1 <= others <= 2 + LEAD / 0.251 + 1 + 6
     for done in record.rounds:
         before, active, after = done.windows
@@ -41,8 +41,9 @@ def test_order_of_a_campaign():
 def test_progress_of_every_round_begins_and_ends():
     told = []
     campaign(
-        World(), ProtocolSettings(prefixes=(4, 9), rounds=2, seconds=9),
-        progress=lambda *step: told.append(step)
+        World(),
+        ProtocolSettings(prefixes=(4, 9), rounds=2, seconds=9),
+        progress=lambda *step: told.append(step),
     ).run()
     stages = list(dict.fromkeys(stage for stage, _, _ in told))
     assert stages == [f"round {n} of 2, prefix {p}" for n in (1, 2) for p in (4, 9)]

@@ -57,8 +57,12 @@ def test_a_card_that_gives_no_power(text):
 def test_temperatures_of_the_sensors_that_are_there():
     assert temperatures(shapes.thermal(71, 66)) == {"pcb_top_front": 41, "fpga0": 71, "fpga_hbm": 66}
     for text in (
-        "", "{}", "[]", '{"thermals": ""}', '{"thermals": {"error_msg": "Information unavailable"}}',
-        '{"thermals": [1]}'
+        "",
+        "{}",
+        "[]",
+        '{"thermals": ""}',
+        '{"thermals": {"error_msg": "Information unavailable"}}',
+        '{"thermals": [1]}',
     ):
         assert temperatures(text) == {}
 
@@ -77,7 +81,10 @@ def hwmon(folder, power="28534000", name="xilinx_u50_user"):
     node = folder / "0000:3b:00.1" / "hwmon" / "hwmon3"
     node.mkdir(parents=True)
     files = {
-        "name": name, "in0_input": "12100", "curr1_input": "1500", "temp4_label": "FPGA TEMP",
+        "name": name,
+        "in0_input": "12100",
+        "curr1_input": "1500",
+        "temp4_label": "FPGA TEMP",
         "temp4_input": "71000",
     }
     files |= {"temp11_label": "QSPF 0", "temp11_input": "0"} | (

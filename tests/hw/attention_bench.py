@@ -26,10 +26,18 @@ LIMIT = {"timeout_time": 2_000_000, "timeout_unit": "ns"}
 
 
 def model(**changes):
-    return ModelShape(**{
-        "layers": 2, "width": changes.get("heads", 4) * changes.get("head_width", 32), "heads": 4,
-        "head_width": 32, "ffn": 16, "vocab": 16, "bottleneck": 4, **changes,
-    })
+    return ModelShape(
+        **{
+            "layers": 2,
+            "width": changes.get("heads", 4) * changes.get("head_width", 32),
+            "heads": 4,
+            "head_width": 32,
+            "ffn": 16,
+            "vocab": 16,
+            "bottleneck": 4,
+            **changes,
+        }
+    )
 
 
 # name: model, log_groups, heads of a column, (group, column) of this channel
@@ -61,7 +69,7 @@ class Loader(Agent):
             self.todo = self.ring.load(self.commands.pop(0))
             self.unfinished += 1
         pulse = False
-        if not self.offered:            # else valid holds
+        if not self.offered:  # else valid holds
             pulse = bool(self.todo) and self.todo[0] is None and not next(self.pattern)
             if pulse:
                 self.todo.pop(0)
@@ -79,7 +87,7 @@ class Loader(Agent):
         if self.offered:
             assert self.taken == int(self.dut.arrivals__ready.value), "ready is not from a register"
         if self.taken:
-            del self.todo[:2 if self.early else 1]
+            del self.todo[: 2 if self.early else 1]
             self.offered, self.taken = False, False
             self.count += 1
 
@@ -99,12 +107,12 @@ class Ring:
         self.half = self.heads * self.words
         self.size = -(-shape.slots // (1 << self.log_groups)) * 2 * self.half
         self.active = True
-        self.restored = None        # mode "resident": position of the pass behind a restore
+        self.restored = None  # mode "resident": position of the pass behind a restore
         self.frac = rng.choice([0, 3, 6])
         self.slopes = self.rng.integers(0, rng.choice([2, 40, 1024]), shape.heads)
         head_space = (shape.layers, 2, shape.slots, self.columns * self.half * lanes)
-        self.truth = self.vectors(*head_space)          # k, v of all slots; columns padded with rubbish
-        self.memory = {}                                # beat address -> bits
+        self.truth = self.vectors(*head_space)  # k, v of all slots; columns padded with rubbish
+        self.memory = {}  # beat address -> bits
         for layer in range(shape.layers):
             self.fill(layer)
 
@@ -118,8 +126,9 @@ class Ring:
         wide = self.rng.random() < 0.7
         low, high = (-127, 128) if wide else (-5, 6)
         return np.where(
-            self.rng.random(size) < 0.1, self.rng.choice([-127, 127], size),
-            self.rng.integers(low, high, size)
+            self.rng.random(size) < 0.1,
+            self.rng.choice([-127, 127], size),
+            self.rng.integers(low, high, size),
         )
 
     def base(self, layer):
@@ -140,8 +149,13 @@ class Ring:
         load = {"valid": attend, "full": shape.slots, "resident": kept}[self.mode]
         stage = self.size // 2 * (layer if self.engine.kv_resident else layer % 2)
         return {
-            "base": self.base(layer), "stage": stage, "load": load, "attend": attend,
-            "slot": shape.slot(position), "position": position, "layer": layer,
+            "base": self.base(layer),
+            "stage": stage,
+            "load": load,
+            "attend": attend,
+            "slot": shape.slot(position),
+            "position": position,
+            "layer": layer,
         }
 
     def mine(self, slots):
@@ -199,16 +213,23 @@ class Driver:
 
     async def setup(self):
         ring, dut, shape = self.ring, self.dut, self.ring.shape
-        dut.ring.value = bits(RingShape, {
-            "log_groups": ring.log_groups, "columns": ring.columns, "heads": ring.heads,
-            "head_words": ring.words,
-            "anchors": shape.anchors, "ring": shape.window + 1, "score_frac": ring.frac,
-        })
+        dut.ring.value = bits(
+            RingShape,
+            {
+                "log_groups": ring.log_groups,
+                "columns": ring.columns,
+                "heads": ring.heads,
+                "head_words": ring.words,
+                "anchors": shape.anchors,
+                "ring": shape.window + 1,
+                "score_frac": ring.frac,
+            },
+        )
         dut.half.value = ring.half
         dut.group.value, dut.column.value, dut.active.value = ring.group, ring.column, int(ring.active)
         await self.bench.reset()
         raw = np.zeros(-(-ring.shape.heads * 2 // self.engine.lanes) * self.engine.lanes // 2, "<u2")
-        raw[:ring.shape.heads] = ring.slopes
+        raw[: ring.shape.heads] = ring.slopes
         for index, word in enumerate(np.split(raw, len(raw) * 2 // self.engine.lanes)):
             self.cast.send([{"kind": Cast.SLOPE, "index": index, "word": beat_of(word.view(np.uint8))}])
 
@@ -221,26 +242,26 @@ class Driver:
         ring, lanes, shape = self.ring, self.engine.lanes, self.ring.shape
         q = ring.vectors(ring.columns * ring.half * lanes)
         ring.truth[command["layer"], :, command["slot"]] = ring.vectors(2, len(q))
-        words = shape.heads * ring.words        # padding heads are not sent
+        words = shape.heads * ring.words  # padding heads are not sent
         for kind, vector in zip(
             (Cast.QUERY, Cast.KEY, Cast.VALUE), (q, *ring.truth[command["layer"], :, command["slot"]])
         ):
-            if kind == Cast.KEY:        # place of its first word among all broadcasts
+            if kind == Cast.KEY:  # place of its first word among all broadcasts
                 self.first_key = len(self.cast.cycles) + len(self.cast.queue)
             for index in range(words):
                 self.last_value = len(self.cast.cycles) + len(self.cast.queue)
                 last = kind == Cast.VALUE and index == words - 1
-                word = beat_of(vector[index * lanes:][:lanes])
+                word = beat_of(vector[index * lanes :][:lanes])
                 self.cast.send([{"kind": kind, "index": index, "last": int(last), "word": word}])
                 if self.bench.rng.random() < 0.1:
                     self.cast.send([{"kind": Cast.VECTOR, "index": index, "last": 1, "word": word}])
-        if parameters().get("corrupt"):         # the design sees another q than the reference
+        if parameters().get("corrupt"):  # the design sees another q than the reference
             self.cast.queue[0] ^= 1 << (len(self.cast.payload) - 2)
         self.operations += 1
         written = self.writes.count
         await self.bench.until(lambda: self.done.count == self.operations, limit=5000)
         self.check_writes(command, written)
-        await self.bench.step(AttentionEngine.DRAIN_AFTER - 1)      # the pulse was in the cycle before
+        await self.bench.step(AttentionEngine.DRAIN_AFTER - 1)  # the pulse was in the cycle before
         numerators, denominators = ring.expected(command, q)
         self.drain.answers.clear()
         for word in range(len(numerators)):
@@ -249,7 +270,7 @@ class Driver:
         await self.bench.until(lambda: len(self.drain.answers) == len(numerators) + 1, limit=100)
         results = [word for *_, word in self.drain.answers]
         assert results[:-1] == numerators, f"numerators of {command}"
-        assert results[-1][:len(denominators)] == denominators, f"denominators of {command}"
+        assert results[-1][: len(denominators)] == denominators, f"denominators of {command}"
 
     def check_writes(self, command, first):
         """The current token's words of this channel went to the writer, and from there to the memory."""
@@ -285,6 +306,6 @@ class Driver:
             await self.bench.until(lambda: not self.commands.queue, limit=200)
             await self.bench.step(AttentionEngine.SETTLING + 1)
             await self.operation(command)
-        await self.bench.until(lambda: not self.cast.queue, limit=200)      # a word that is not for attention
+        await self.bench.until(lambda: not self.cast.queue, limit=200)  # a word that is not for attention
         await self.bench.finish()
         assert self.done.count == len(plan) > 0 and self.drain.count > 0

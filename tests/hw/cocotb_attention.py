@@ -95,7 +95,7 @@ async def one_slot_latency(dut):
     await driver.bench.step(10)
     await driver.operation(command)
     score = Score(engine=driver.engine).LATENCY
-    read, product, end = 2, 4, 2        # start to first read; read to product; last read to `att_done`
+    read, product, end = 2, 4, 2  # start to first read; read to product; last read to `att_done`
     assert driver.done.cycles[0] - driver.cast.cycles[driver.last_value] == read + product + score + 1 + end
 
 

@@ -33,8 +33,12 @@ async def passes(dut, memory):
     places = ["grouped", "one group, one-beat heads", "many groups", "uneven columns"]
     number = ["never", "random", "bursts", "slow"].index(memory)
     tb = ChannelBench(
-        dut, places[number], "full" if memory == "bursts" else "valid", memory, cast=memory,
-        delay=5 + 25 * number
+        dut,
+        places[number],
+        "full" if memory == "bursts" else "valid",
+        memory,
+        cast=memory,
+        delay=5 + 25 * number,
     )
     await tb.setup()
     slots = tb.ring.shape.slots
@@ -49,14 +53,15 @@ async def new_slots_reach_the_memory(dut):
     tb = ChannelBench(dut, "grouped", memory="random", delay=40)
     await tb.setup()
     slots = tb.ring.shape.slots
-    for position in tb.ring.mine(slots):        # in all others, this channel writes nothing
+    for position in tb.ring.mine(slots):  # in all others, this channel writes nothing
         await tb.run_pass(position)
     await tb.run_pass(slots - 1)
     await tb.finish()
     size = tb.engine.beat_bytes
     written = {
         POINTER + (tb.ring.address(layer, slot) + beat) * size: word
-        for layer in range(tb.ring.shape.layers) for slot in tb.ring.mine(slots)
+        for layer in range(tb.ring.shape.layers)
+        for slot in tb.ring.mine(slots)
         for beat, word in enumerate(tb.ring.slot_words(layer, slot))
     }
     assert written and len(tb.writes.written) == len(written)
@@ -143,4 +148,3 @@ async def abort_then_reset_then_work(dut, cycles):
     for position in (9, 10):
         await fresh.run_pass(position)
     await fresh.finish()
-

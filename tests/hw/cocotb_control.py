@@ -10,7 +10,7 @@ from symlight.hw.control import CTRL, GIE, IER, ISR, Control, argument_layout
 from symlight.hw.interface import arguments
 
 LIMIT = {"timeout_time": 1_000_000, "timeout_unit": "ns"}
-IDLE, RUNNING, ENDED = 0b0100, 0b0001, 0b1110       # CTRL as it is read
+IDLE, RUNNING, ENDED = 0b0100, 0b0001, 0b1110  # CTRL as it is read
 engine = Engine(channels=parameters()["channels"])
 table = arguments(engine.channels)
 end = table[-1].offset + table[-1].size
@@ -32,14 +32,14 @@ async def arguments_are_latched(dut, pause):
             offset = argument.offset + host.rng.randrange(argument.size - min(size, argument.size) + 1)
             content = host.rng.choice((host.rng.randbytes(size), b"\xff" * size, bytes(size)))
             await host.master.write(offset, content)
-            image[offset:offset + size] = content
+            image[offset : offset + size] = content
 
     def expected():
-        return {a.name: int.from_bytes(image[a.offset:a.offset + a.size], "little") for a in table}
+        return {a.name: int.from_bytes(image[a.offset : a.offset + a.size], "little") for a in table}
 
     async def script(host):
         for _ in range(3):
-            if host.rng.randrange(2):       # as XRT does: every word, gaps included, in one go
+            if host.rng.randrange(2):  # as XRT does: every word, gaps included, in one go
                 content = host.rng.randbytes(end - 0x10)
                 await host.master.write(0x10, content)
                 for k in mapped:
@@ -47,7 +47,7 @@ async def arguments_are_latched(dut, pause):
             await scribble(host, 12)
             await host.write(CTRL, 1)
             assert fields(argument_layout(engine), host.kernel.args) == expected()
-            await scribble(host, 6)         # the agent sees that args do not change
+            await scribble(host, 6)  # the agent sees that args do not change
             assert (await host.master.read(0x10, end - 0x10)).data == bytes(image[0x10:])
             assert await host.read(CTRL) == RUNNING
             host.kernel.finish()
@@ -92,27 +92,27 @@ async def interrupts(dut, pause):
         await host.ended()
 
     async def level(host):
-        await host.read(GIE)        # a read takes longer than the output register
+        await host.read(GIE)  # a read takes longer than the output register
         return host.kernel.interrupts[-1]
 
     async def script(host):
-        await one_run(host)                                 # all disabled: latched, not shown
+        await one_run(host)  # all disabled: latched, not shown
         assert await host.read(ISR) == 3 and not await level(host)
         await host.write(IER, 1)
         assert not await level(host)
-        await host.write(GIE, 1)                            # enabled after the end: it must show
+        await host.write(GIE, 1)  # enabled after the end: it must show
         assert await level(host)
         assert await host.read(CTRL) == ENDED and await level(host)
         await host.write(ISR, 1)
         assert await host.read(ISR) == 2 and not await level(host)
         await host.write(IER, 2)
         assert await host.read(IER) == 2 and await level(host)
-        await host.write(ISR, await host.read(ISR))         # the driver's way to clear
+        await host.write(ISR, await host.read(ISR))  # the driver's way to clear
         assert await host.read(ISR) == 0 and not await level(host)
         await host.write(ISR, 0)
-        await host.write(ISR + 1, 0xFF, 1)                  # not the byte with the bits
+        await host.write(ISR + 1, 0xFF, 1)  # not the byte with the bits
         assert await host.read(ISR) == 0
-        await host.write(ISR, 2)                            # toggles, so it sets
+        await host.write(ISR, 2)  # toggles, so it sets
         assert await host.read(ISR) == 2 and await level(host)
         await host.write(GIE, 0xFFFFFFFE)
         assert await host.read(GIE) == 0 and not await level(host)
@@ -120,13 +120,13 @@ async def interrupts(dut, pause):
         await host.write(GIE, 1)
         await host.write(IER, 1)
         assert not await level(host)
-        await one_run(host)                                 # enabled before
+        await one_run(host)  # enabled before
         assert await level(host) and await host.read(ISR) == 3
         first = host.kernel.interrupts.index(1, host.kernel.ends[-1] - offset)
         assert first + offset == host.kernel.ends[-1] + Control.INTERRUPT_LATENCY
 
     await host.bench.reset()
-    offset = host.bench.cycle       # of the agent's first sample
+    offset = host.bench.cycle  # of the agent's first sample
     await host.run(script)
     await host.bench.finish()
 
@@ -138,7 +138,7 @@ async def nothing_else_acts(dut):
 
     async def before(host):
         assert await host.read(CTRL) == IDLE
-        await host.write(CTRL, 0xFE)            # ap_continue and others
+        await host.write(CTRL, 0xFE)  # ap_continue and others
         await host.write(CTRL + 1, 1, 1)
         host.kernel.finish()
         await host.ended()
@@ -148,7 +148,7 @@ async def nothing_else_acts(dut):
         assert await host.read(CTRL) == RUNNING and len(host.kernel.starts) == 1
         host.kernel.finish()
         await host.ended()
-        await host.write(CTRL, 1)               # nobody has read the end: it is not the end of this run
+        await host.write(CTRL, 1)  # nobody has read the end: it is not the end of this run
         assert await host.read(CTRL) == RUNNING
         for offset in (table[-1].offset + 8, table[-2].offset + 8, 0x800, 0xFFC):
             await host.write(offset, 0xFFFFFFFF)

@@ -42,7 +42,7 @@ class Sums(Agent):
         taken = int(self.dut.add__valid.value) and int(self.dut.add__ready.value)
         if self.clear:
             assert not taken
-            self.sums, self.clear, self.busy = [0] * COUNTERS, False, 0     # busy cycles of this clear
+            self.sums, self.clear, self.busy = [0] * COUNTERS, False, 0  # busy cycles of this clear
         if taken:
             index, amount = self.sent.pop(0)
             self.sums[index] += amount
@@ -62,7 +62,7 @@ class Sums(Agent):
     async def check(self):
         """Read every counter, in random order, with just the promised latency."""
         await self.settle()
-        self.bench.agents.remove(self)          # its drive would move the index
+        self.bench.agents.remove(self)  # its drive would move the index
         for index in self.bench.rng.sample(range(COUNTERS), COUNTERS):
             self.dut.index.value = index
             await self.bench.step(Counters.READ_LATENCY)
@@ -110,7 +110,7 @@ async def one_add_each_interval(dut):
     sums.send([(7, 3)] * 100)
     await sums.settle()
     gaps = [b - a for a, b in zip(sums.cycles, sums.cycles[1:])]
-    assert gaps[:QUEUE - 1] == [1] * (QUEUE - 1), "the queue takes a burst"
+    assert gaps[: QUEUE - 1] == [1] * (QUEUE - 1), "the queue takes a burst"
     assert gaps[-50:] == [Counters.INTERVAL] * 50
     await sums.check()
     await bench.finish()
@@ -130,7 +130,7 @@ async def clear_parts_before_from_after(dut, idle):
     await sums.check()
     sums.clear = True
     await bench.step(50)
-    sums.clear = True       # again while it is on
+    sums.clear = True  # again while it is on
     await sums.check()
     assert sums.busy == Counters.CLEAR_CYCLES and not any(sums.sums)
     await bench.finish()

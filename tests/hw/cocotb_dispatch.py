@@ -61,8 +61,12 @@ class Setup:
         """One pass; returns what came out of it, in order."""
         self.order.clear()
         info = {
-            "token": token, "head": head, "position": position, "slot": SHAPE.slot(position),
-            "populated": min(position, SHAPE.slots), "restored": restored,
+            "token": token,
+            "head": head,
+            "position": position,
+            "slot": SHAPE.slot(position),
+            "populated": min(position, SHAPE.slots),
+            "restored": restored,
         }
         self.ports.set(dense=dense, full_kv=full_kv, go=1, info=info)
         await self.bench.step()
@@ -90,10 +94,18 @@ def expected(position, token, head, dense, full_kv, restored=0, resident=False) 
                 load = populated if restored else 0
             else:
                 load = SHAPE.slots if full_kv else populated
-            out.append({"kv": {
-                "base": entry["kv_base"], "stage": entry["kv_stage"], "load": load,
-                "attend": SHAPE.populated(position), "slot": SHAPE.slot(position), "position": position,
-            }})
+            out.append(
+                {
+                    "kv": {
+                        "base": entry["kv_base"],
+                        "stage": entry["kv_stage"],
+                        "load": load,
+                        "attend": SHAPE.populated(position),
+                        "slot": SHAPE.slot(position),
+                        "position": position,
+                    }
+                }
+            )
         if entry["event"]:
             command["stream"] = dense
         if entry["task"] == Task.EMBED.value:
@@ -121,7 +133,14 @@ async def passes(dut, room, dense):
     setup = Setup(dut, room=room)
     await setup.reset()
     positions = [
-        0, 1, SHAPE.anchors, SHAPE.slots - 2, SHAPE.slots - 1, SHAPE.slots, SHAPE.slots + 7, (1 << 20) - 1
+        0,
+        1,
+        SHAPE.anchors,
+        SHAPE.slots - 2,
+        SHAPE.slots - 1,
+        SHAPE.slots,
+        SHAPE.slots + 7,
+        (1 << 20) - 1,
     ]
     total = 0
     for i, position in enumerate(positions):
@@ -155,11 +174,15 @@ async def side_commands(dut, room, idle):
     start."""
     setup = Setup(dut, room=room, idle=idle)
     await setup.reset()
-    rng, mark = setup.bench.rng, 31     # a channel that no pass names
+    rng, mark = setup.bench.rng, 31  # a channel that no pass names
     sides = [
-        {"work": Work.SIDE.value, "io": rng.getrandbits(1), "base": rng.getrandbits(24),
-         "count": rng.getrandbits(12),
-         "channel": mark}
+        {
+            "work": Work.SIDE.value,
+            "io": rng.getrandbits(1),
+            "base": rng.getrandbits(24),
+            "count": rng.getrandbits(12),
+            "channel": mark,
+        }
         for _ in range(40)
     ]
     setup.side.send(sides)
@@ -169,7 +192,7 @@ async def side_commands(dut, room, idle):
         await setup.bench.step(rng.randrange(8))
         out += setup.order
         run = (i, 10 + i, 1, 0, 0)
-        await setup.start(*run)         # clears the order; a command taken just before comes first
+        await setup.start(*run)  # clears the order; a command taken just before comes first
         ours = [o.get("command", {}).get("channel") != mark for o in setup.order]
         first, last = ours.index(True), len(ours) - ours[::-1].index(True)
         same(setup.order[first:last], expected(*run))

@@ -40,7 +40,7 @@ async def one_beat_a_cycle(dut):
     )
     tb.send(
         {"work": Work.MATRIX, "stream": 0, "words": 20, "beats": 1, "log_groups": 0, "columns": 8},
-        range(0, 300, 3)
+        range(0, 300, 3),
     )
     await tb.run(limit=1000)
     for part in (tb.beats.cycles[:192], tb.beats.cycles[192:]):
@@ -53,7 +53,7 @@ async def latency(dut):
     await tb.bench.reset()
     matrix = {"work": Work.MATRIX, "stream": 0, "words": 2, "beats": 3, "log_groups": 0, "columns": 8}
     tb.commands.send([matrix])
-    await tb.bench.step(20)     # the command waits for its rows
+    await tb.bench.step(20)  # the command waits for its rows
     tb.rows.send([{"row": 9, "valid": 1, "last": 1}])
     tb.expected = [POINTER + (27 + k) * ENGINE.beat_bytes for k in range(3)]
     await tb.run(limit=100)

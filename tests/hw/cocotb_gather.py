@@ -8,7 +8,7 @@ from symlight.hw.channel.gather import ROW, Gather
 from symlight.hw.types import ChannelCommand, Item, Work
 
 LIMIT = {"timeout_time": 2_000_000, "timeout_unit": "ns"}
-INDEX = 5           # of the channel under test
+INDEX = 5  # of the channel under test
 PATTERNS = ["never", "random", "bursts", "slow"]
 
 
@@ -41,7 +41,8 @@ def picked(command, vector):
     group, stream = INDEX // columns, command["stream"] or command["work"] == Work.HEAD
     elements = [v for word in vector for v in word]
     rows = [
-        e for e in range(len(elements))
+        e
+        for e in range(len(elements))
         if group >> log_groups == 0 and e % (1 << log_groups) == group and (stream or elements[e])
     ]
     items = [{"value": elements[e], "valid_row": 1, "last": 0} for e in rows]
@@ -88,10 +89,12 @@ class GatherBench:
         log_groups = rng.randrange(self.lanes.bit_length())
         columns = rng.choice([1, 2, 3, 6, 8, 32])
         command = {
-            "work": work, "stream": rng.randrange(2) if work == Work.MATRIX else 1,
+            "work": work,
+            "stream": rng.randrange(2) if work == Work.MATRIX else 1,
             "words": rng.randrange(1, self.depth // 2),
             "columns": 32 if work == Work.HEAD else columns,
-            "log_groups": 0 if work == Work.HEAD else log_groups, "count": rng.randrange(1, 4),
+            "log_groups": 0 if work == Work.HEAD else log_groups,
+            "count": rng.randrange(1, 4),
         }
         density = rng.choice([0, 0.05, 0.3, 1])
         extremes = [-128, -127, -1, 1, 127]
@@ -103,15 +106,17 @@ class GatherBench:
 
     async def run(self, limit):
         await self.bench.until(
-            lambda: self.items.count >= len(self.expected_items) and self.rows.count >= len(
-                self.expected_rows
-            )
-            and not self.commands.queue, limit
+            lambda: (
+                self.items.count >= len(self.expected_items)
+                and self.rows.count >= len(self.expected_rows)
+                and not self.commands.queue
+            ),
+            limit,
         )
         await self.bench.finish()
         pairs = (self.items, self.expected_items, "value"), (self.rows, self.expected_rows, "row")
         for sink, want, free in pairs:
-            got = sink.received     # a marker's value or row means nothing
+            got = sink.received  # a marker's value or row means nothing
             assert [
                 {**g, free: None} if w[free] is None else g for g, w in zip(got, want, strict=True)
             ] == want
@@ -145,7 +150,7 @@ async def first_item_after_latency(dut):
     tb = GatherBench(dut)
     await tb.bench.reset()
     tb.commands.send([{"work": Work.MATRIX, "words": 1, "columns": 8}])
-    await tb.bench.step(10)         # the command waits for its word
+    await tb.bench.step(10)  # the command waits for its word
     tb.commands.queue.clear()
     tb.ends, tb.expected_items = [], [{"value": -3, "valid_row": 1, "last": 1}]
     tb.expected_rows = [{"row": 4, "valid": 1, "last": 1}]

@@ -27,7 +27,7 @@ class Program:
     def __init__(self, rng, engine):
         self.rng, self.engine = rng, engine
         self.commands, self.items, self.beats = [], [], []
-        self.operations = []            # of each op_done: requests to ask
+        self.operations = []  # of each op_done: requests to ask
         self.answers, self.side = [], []
 
     def weights(self, *shape):
@@ -125,7 +125,7 @@ class Program:
         commands.send(self.commands)
         items.send(self.items)
         beats.send(self.beats)
-        if parameters().get("corrupt"):         # the design sees another beat than the reference
+        if parameters().get("corrupt"):  # the design sees another beat than the reference
             beats.queue[len(beats.queue) // 2] ^= 1
         total = len(self.answers)
         await bench.until(lambda: drain.count == total and side.count == len(self.side), limit=60_000)
@@ -141,7 +141,7 @@ class Program:
 async def random_commands(dut, idle):
     bench = Bench(dut)
     program = Program(bench.rng, engine())
-    words = engine().accumulators - 1      # the last one is used behind a head
+    words = engine().accumulators - 1  # the last one is used behind a head
     used = 0
     for _ in range(24):
         kind = bench.rng.random()
@@ -153,7 +153,7 @@ async def random_commands(dut, idle):
             beats = bench.rng.choice([1, 1, 2, 3, min(6, words // 4)])
             rows = bench.rng.choice([0, 1, 2, 3, 20])
             if used + beats > words:
-                used, rows = 0, 2 * words           # long enough that the drains of those before are over
+                used, rows = 0, 2 * words  # long enough that the drains of those before are over
             program.matrix(used, beats, rows)
             used += beats
     await program.run(bench, idle)
@@ -182,7 +182,7 @@ async def nothing_active(dut):
     program.matrix(8, 1, 0)
     program.matrix(9, 1, 0)
     for _ in range(2):
-        program.head(1, 8)      # time for the drains
+        program.head(1, 8)  # time for the drains
         program.matrix(0, 4, 0)
     *_, done = await program.run(bench)
     assert done.cycles[2] == done.cycles[1] + 1 == done.cycles[0] + 2
@@ -222,19 +222,19 @@ async def head_ties_and_padding(dut):
         values = np.full(5, -3)
         if case == 0:
             scales[:] = 0
-        if case == 1:       # all equal and negative: the first row with a scale
+        if case == 1:  # all equal and negative: the first row with a scale
             weights[:] = 7
             scales[0, :9] = 0
-        if case == 2:       # the best row is padding
+        if case == 2:  # the best row is padding
             weights[1, 4] = -128
             weights[2, 4] = -120
             scales[1, 4] = 0
-        if case == 3:       # tie between tiles
+        if case == 3:  # tie between tiles
             weights[0, 15] = weights[2, 0] = weights[2, 1] = -128
-        if case == 4:       # all negative
+        if case == 4:  # all negative
             weights[:] = np.abs(weights) // 2 + 1
         program.head(3, 5, values=values, weights=weights, scales=scales)
-    program.head(2, 0)      # tiles without rows: all sums are zero
+    program.head(2, 0)  # tiles without rows: all sums are zero
     await program.run(bench)
 
 

@@ -12,8 +12,12 @@ from symlight.hw.types import PARAMETER_BITS, Cast, ChannelCommand, Work
 
 BEAT = ENGINE.beat_bytes
 GELU_WORDS = 256 // ENGINE.lanes
-WRITES = {"table": ("table_index", "table_entry"), "parameter": ("parameter_index", "parameter_word"),
-          "gelu": ("gelu_index", "gelu_word"), "cast": ("cast",)}
+WRITES = {
+    "table": ("table_index", "table_entry"),
+    "parameter": ("parameter_index", "parameter_word"),
+    "gelu": ("gelu_index", "gelu_word"),
+    "cast": ("cast",),
+}
 
 
 class Image(Agent):
@@ -22,8 +26,11 @@ class Image(Agent):
 
     def __init__(self, bench, ports, data, side, pattern):
         super().__init__(bench)
-        self.ports, self.data, self.side, self.pattern = ports, bytearray(data), side, stalls(
-            bench.rng, pattern
+        self.ports, self.data, self.side, self.pattern = (
+            ports,
+            bytearray(data),
+            side,
+            stalls(bench.rng, pattern),
         )
         self.beats, self.wait, self.taken, self.driven = [], 0, 0, False
 
@@ -40,7 +47,7 @@ class Image(Agent):
         self.ports.set(beat_valid=self.driven)
         if self.driven:
             beat = self.beats.pop(0)
-            self.ports.set(beat=int.from_bytes(self.data[beat * BEAT:(beat + 1) * BEAT], "little"))
+            self.ports.set(beat=int.from_bytes(self.data[beat * BEAT : (beat + 1) * BEAT], "little"))
         else:
             self.ports.junk(self.bench.rng, "beat")
 
@@ -109,11 +116,11 @@ class Setup:
 
         def words(base, count, beats):
             size = beats * BEAT
-            return [data[base * BEAT + i * size:base * BEAT + (i + 1) * size] for i in range(count)]
+            return [data[base * BEAT + i * size : base * BEAT + (i + 1) * size] for i in range(count)]
 
         lanes, width = ENGINE.lanes, PARAMETER_BITS // 8
         parameters = [
-            [int.from_bytes(word[width * k:width * (k + 1)], "little") for k in range(lanes)]
+            [int.from_bytes(word[width * k : width * (k + 1)], "little") for k in range(lanes)]
             for word in words(layout.parameter_base, layout.parameter_words, layout.parameter_beats)
         ]
         assert seen["parameter"] == [
@@ -121,13 +128,13 @@ class Setup:
         ]
         table = [int(v) for v in self.model.head.gelu_table]
         assert seen["gelu"] == [
-            {"gelu_index": i, "gelu_word": table[i * lanes:(i + 1) * lanes]} for i in range(GELU_WORDS)
+            {"gelu_index": i, "gelu_word": table[i * lanes : (i + 1) * lanes]} for i in range(GELU_WORDS)
         ]
         casts = [item["cast"] for item in seen["cast"]]
         assert {(cast["kind"], cast["last"]) for cast in casts} == {(Cast.SLOPE.value, 0)}
         assert [cast["index"] for cast in casts] == list(range(layout.slope_beats))
         raw = b"".join(bytes(cast["word"]) for cast in casts)
-        slopes = [int.from_bytes(raw[2 * h:2 * h + 2], "little") for h in range(layout.shape.heads)]
+        slopes = [int.from_bytes(raw[2 * h : 2 * h + 2], "little") for h in range(layout.shape.heads)]
         assert slopes == [int(s) for s in self.model.slopes]
 
 
@@ -141,7 +148,7 @@ async def images(dut, idle, stall):
     await setup.load()
     setup.check()
     await setup.bench.step(5)
-    setup.image.beats = [setup.bench.rng.randrange(100) for _ in range(20)]     # nobody asked for these
+    setup.image.beats = [setup.bench.rng.randrange(100) for _ in range(20)]  # nobody asked for these
     await setup.bench.until(lambda: not setup.image.beats, limit=1000)
     await setup.bench.step(5)
     await setup.load()

@@ -38,7 +38,7 @@ class Attention(Agent):
         self.dut.attended.value = 0
 
     def drive(self):
-        need = sum(self.slots[:self.done + 1])
+        need = sum(self.slots[: self.done + 1])
         ready = self.done < len(self.slots) and self.arrived >= need and self.started() > self.done
         self.pulse = int(ready and not next(self.pattern))
         self.dut.attended.value = self.pulse
@@ -83,7 +83,7 @@ class LoaderBench:
         beats = [self.bench.rng.randbytes(ENGINE.lanes) for _ in range(len(slots) * 2 * self.half)]
         self.beats.send(list(beat) for beat in beats)
         for k, beat in enumerate(beats):
-            local, word = divmod(k, 2 * self.half)      # k beats, then v beats
+            local, word = divmod(k, 2 * self.half)  # k beats, then v beats
             if slots[local] != command["slot"]:
                 value, word = divmod(word, self.half)
                 address = command["stage"] + local * self.half + word
@@ -93,8 +93,12 @@ class LoaderBench:
         rng = self.bench.rng
         load = rng.choice([0, 1, 2, 5, 40, rng.randrange(60)])
         return {
-            "base": rng.randrange(1 << 23), "stage": rng.choice([0, 512]), "load": load, "attend": load,
-            "slot": rng.randrange(max(1, load) + 1), "position": rng.randrange(1 << 20),
+            "base": rng.randrange(1 << 23),
+            "stage": rng.choice([0, 512]),
+            "load": load,
+            "attend": load,
+            "slot": rng.randrange(max(1, load) + 1),
+            "position": rng.randrange(1 << 20),
         }
 
     async def run(self, limit):

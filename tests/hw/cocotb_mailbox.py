@@ -40,7 +40,7 @@ class Memory(Agent):
         for beat in [beat for beat in self.waiting if beat[1] <= now]:
             self.waiting.remove(beat)
             start = beat[2]["address"] * engine.beat_bytes
-            self.bytes[start:start + engine.beat_bytes] = beat[2]["word"].to_bytes(
+            self.bytes[start : start + engine.beat_bytes] = beat[2]["word"].to_bytes(
                 engine.beat_bytes, "little"
             )
         self.dut.writes_quiet.value = int(all(taken + self.seen > now for taken, _, _ in self.waiting))
@@ -49,7 +49,7 @@ class Memory(Agent):
         if int(self.dut.done.value):
             assert not self.waiting, "done before the last answer"
             self.done.append(self.bench.cycle)
-        if self.sink.count > len(self.addresses):       # the sink has sampled before
+        if self.sink.count > len(self.addresses):  # the sink has sampled before
             beat = self.sink.received[-1]
             if beat["address"] < first_beats:
                 assert all(b[2]["address"] < first_beats for b in self.waiting), (
@@ -88,9 +88,11 @@ class Run:
             largest = (1 << width) - 1
             return largest if extreme else self.rng.choice((0, 1, largest, self.rng.getrandbits(width)))
 
-        adds = [(index, value(ADD["amount"].width)) for index in range(COUNTERS) for _ in range(
-            self.rng.randrange(3) + extreme
-        )]
+        adds = [
+            (index, value(ADD["amount"].width))
+            for index in range(COUNTERS)
+            for _ in range(self.rng.randrange(3) + extreme)
+        ]
         self.rng.shuffle(adds)
         self.counters = [sum(amount for k, amount in adds if k == index) for index in range(COUNTERS)]
         self.fields = {name: value(32) for name in FIELDS}
@@ -116,19 +118,29 @@ class Run:
         """The table of the interface, word by word."""
         found = struct.unpack(f"<{Io.STATE // 4}I", self.memory.bytes)
         assert found[MAILBOX["magic"]] == MAILBOX_MAGIC
-        for name in ("run_id", "status", "stop_reason", "n_tokens", "error", "error_channel", "error_address",
-                     "position",
-                     "pending", "has_pending", "passes"):
+        for name in (
+            "run_id",
+            "status",
+            "stop_reason",
+            "n_tokens",
+            "error",
+            "error_channel",
+            "error_address",
+            "position",
+            "pending",
+            "has_pending",
+            "passes",
+        ):
             assert found[MAILBOX[name]] == self.fields[name], name
         at = MAILBOX["build_id"]
-        assert struct.pack("<4I", *found[at:at + 4]) == build_id.to_bytes(16, "little")
+        assert struct.pack("<4I", *found[at : at + 4]) == build_id.to_bytes(16, "little")
         at = 4 * MAILBOX["counters"]
         counters = struct.unpack_from(f"<{COUNTERS}Q", self.memory.bytes, at)
         assert list(counters) == self.counters
         written = -(-words * 4 // engine.beat_bytes)
         assert sorted(self.memory.addresses) == list(range(written)), "each beat once"
         assert self.memory.addresses[-1] == 0, "the first word is in the last beat"
-        assert set(self.memory.bytes[written * engine.beat_bytes:]) == {GUARD}
+        assert set(self.memory.bytes[written * engine.beat_bytes :]) == {GUARD}
 
 
 @cocotb.test(**LIMIT)
@@ -197,10 +209,13 @@ def token_beats(tokens):
     per_beat, beats = engine.beat_bytes // 4, []
     for n in range(len(tokens)):
         first = n - n % per_beat
-        content = struct.pack(f"<{per_beat}I", *(tokens[first:n + 1] + [0] * per_beat)[:per_beat])
-        beats.append({
-            "address": (Io.TOKENS + 4 * first) // engine.beat_bytes, "word": int.from_bytes(content, "little")
-        })
+        content = struct.pack(f"<{per_beat}I", *(tokens[first : n + 1] + [0] * per_beat)[:per_beat])
+        beats.append(
+            {
+                "address": (Io.TOKENS + 4 * first) // engine.beat_bytes,
+                "word": int.from_bytes(content, "little"),
+            }
+        )
     return beats
 
 
@@ -208,12 +223,13 @@ def token_beats(tokens):
 @cocotb.parametrize(idle=["never", "random", "bursts"], stall=["never", "random", "bursts", "slow"])
 async def tokens(dut, idle, stall):
     bench = Bench(dut)
-    source, sink = Source(bench, "token", idle=idle), Sink(
-        bench, "token_write", io_write_layout(engine), stall=stall
+    source, sink = (
+        Source(bench, "token", idle=idle),
+        Sink(bench, "token_write", io_write_layout(engine), stall=stall),
     )
     dut.clear.value, dut.start.value = 0, 0
     await bench.reset()
-    for length in (1, 70, 2 * engine.beat_bytes // 4, 33):      # runs; whole beats among them
+    for length in (1, 70, 2 * engine.beat_bytes // 4, 33):  # runs; whole beats among them
         dut.clear.value = 1
         await bench.step()
         dut.clear.value = 0

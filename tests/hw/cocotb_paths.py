@@ -49,9 +49,15 @@ class Setup:
 @cocotb.parametrize(idle=IDLE)
 async def decay(dut, idle):
     """Steps of one layer after the other, anywhere in the memory."""
-    setup = Setup(dut, "decay", DECAY, idle, ("ahead_valid", "y_valid", "read_valid", "write_valid"),
-                  {"done": ()},
-                  ENGINE.state_words)
+    setup = Setup(
+        dut,
+        "decay",
+        DECAY,
+        idle,
+        ("ahead_valid", "y_valid", "read_valid", "write_valid"),
+        {"done": ()},
+        ENGINE.state_words,
+    )
     await setup.bench.reset()
     await setup.sweep()
     await setup.check_memory(DECAY.READ_LATENCY)
@@ -64,17 +70,22 @@ async def decay(dut, idle):
         for i, cycle in enumerate(cycles):
             tag = {"route": Route.DECAY, "index": i, "state": base + i, "last": int(i == count - 1)}
             # Multiplier and shift have been used before; the high bits of `extra` mean nothing.
-            scale = [{"extra": int(b) | int(setup.rng.integers(0, 1 << 11)) << 16,
-                      "multiplier": int(setup.rng.integers(0, 1 << 15))} for b in beta[i]]
+            scale = [
+                {
+                    "extra": int(b) | int(setup.rng.integers(0, 1 << 11)) << 16,
+                    "multiplier": int(setup.rng.integers(0, 1 << 15)),
+                }
+                for b in beta[i]
+            ]
             setup.time.put(cycle - DECAY.READ_LATENCY, ahead_valid=1, ahead=tag)
             setup.time.put(cycle, y_valid=1, y=integers(y[i]), y_tag=tag, parameter=scale)
             # One head an element, so that each has its own coefficient.
             setup.memory[base + i] = ops.decay_step(setup.memory[base + i], ops.sat(y[i], 16), beta[i])
         setup.time.expect(cycles[-1] + DECAY.LATENCY, "done")
-        await setup.time.play(margin=1)     # the state can be read when `done` has been seen
+        await setup.time.play(margin=1)  # the state can be read when `done` has been seen
         await setup.check_memory(DECAY.READ_LATENCY)
     await setup.bench.reset()
-    await setup.check_memory(DECAY.READ_LATENCY)              # outlives a reset
+    await setup.check_memory(DECAY.READ_LATENCY)  # outlives a reset
     await setup.bench.finish()
 
 
@@ -89,14 +100,22 @@ def beats(word) -> list[int]:
 async def encoder(dut, idle, words):
     """Rows of embedding beats at any pace; a row that a reset cuts short leaves no half word behind."""
     outputs = {
-        "x_valid": ("x", "x_index", "x_last"), "spikes_valid": ("spikes", "spikes_index", "spikes_last")
+        "x_valid": ("x", "x_index", "x_last"),
+        "spikes_valid": ("spikes", "spikes_index", "spikes_last"),
     }
-    setup = Setup(dut, "encoder", ENCODER, idle, ("start", "beat_valid", "read_valid", "write_valid"),
-                  outputs,
-                  ENGINE.width_words)
+    setup = Setup(
+        dut,
+        "encoder",
+        ENCODER,
+        idle,
+        ("start", "beat_valid", "read_valid", "write_valid"),
+        outputs,
+        ENGINE.width_words,
+    )
     numerics = Numerics()
     header = {
-        "lif_leak": numerics.lif_leak, "lif_threshold": numerics.lif_threshold,
+        "lif_leak": numerics.lif_leak,
+        "lif_threshold": numerics.lif_threshold,
         "lif_clamp": numerics.lif_clamp,
     }
     setup.ports.set(header=header, words=words)
@@ -110,10 +129,10 @@ async def encoder(dut, idle, words):
         setup.time.put(setup.bench.cycle, start=1)
         x = numbers(setup.rng, 16, (words, LANES))
         if row % 2:
-            x = np.clip(x, -3000, 3000)         # most membranes stay within their bounds
+            x = np.clip(x, -3000, 3000)  # most membranes stay within their bounds
         cycles = times(setup.bench, setup.idle, 2 * words)
         for i in range(words):
-            for cycle, beat in zip(cycles[2 * i:2 * i + 2], beats(x[i]), strict=True):
+            for cycle, beat in zip(cycles[2 * i : 2 * i + 2], beats(x[i]), strict=True):
                 setup.time.put(cycle, beat_valid=1, beat=beat)
             setup.memory[i], spikes = ops.lif_step(setup.memory[i], x[i], numerics)
             second, last = cycles[2 * i + 1], int(i == words - 1)
@@ -146,17 +165,19 @@ async def fusion(dut, idle, head_words):
     zeros = 0
     for _ in range(12):
         gain_o, gain_h, shift = (
-            int(rng.integers(0, 1 << 15)), int(rng.integers(0, 1 << 15)), int(rng.integers(10, 24))
+            int(rng.integers(0, 1 << 15)),
+            int(rng.integers(0, 1 << 15)),
+            int(rng.integers(10, 24)),
         )
         setup.ports.set(entry={"multiplier_a": gain_o, "multiplier_b": gain_h, "shift_a": shift})
         den = numbers(rng, 24, HEADS, signed=False)
         den[rng.integers(0, HEADS)] *= int(rng.integers(0, 2))
         zeros += int((den == 0).sum())
-        column = int(rng.choice([1, 2, 4]))             # heads of a drained word
+        column = int(rng.choice([1, 2, 4]))  # heads of a drained word
         weight_cycles = times(setup.bench, setup.idle, HEADS)
         for head, cycle in enumerate(weight_cycles):
             lane = head % column
-            word = [int(d) for d in den[head - lane:head - lane + column]]
+            word = [int(d) for d in den[head - lane : head - lane + column]]
             word += [0] * (LANES - column)
             tag = {"route": Route.WEIGHT, "index": head, "sub": lane, "fresh": int(lane == 0)}
             time.put(cycle, weight_valid=1, weight_tag=tag)

@@ -39,7 +39,7 @@ async def fills_up_and_is_empty_after_reset(dut):
     bench, source, sink = make(dut, "never", "never")
     depth = parameters()["depth"]
     await bench.reset()
-    bench.agents.remove(sink)       # nobody takes
+    bench.agents.remove(sink)  # nobody takes
     sink.idle()
     source.send(range(depth + 1))
     await bench.step(depth + 10)

@@ -29,7 +29,9 @@ class Stream:
         self.width, self.words = width, -(-width // LANES)
         self.idle = stalls(self.bench.rng, idle)
         self.time = Timeline(
-            self.bench, self.ports, ("ahead_valid", "y_valid", "op_valid", "x_valid", "x_spikes_valid"),
+            self.bench,
+            self.ports,
+            ("ahead_valid", "y_valid", "op_valid", "x_valid", "x_spikes_valid"),
             {"cast_valid": ("cast_word", "cast_index"), "done": (), "statistics_done": (), "written": ()},
         )
         self.c = self.u = self.s = self.e = None
@@ -46,7 +48,9 @@ class Stream:
         """New event scalars in the entry; returns them with the entry."""
         threshold = 0 if to_head else int(self.rng.integers(0, 1 << self.rng.integers(1, 16)))
         scalars = (
-            min(threshold, 32767), int(numbers(self.rng, 15, (), signed=False)), int(self.rng.integers(1, 25))
+            min(threshold, 32767),
+            int(numbers(self.rng, 15, (), signed=False)),
+            int(self.rng.integers(1, 25)),
         )
         entry = dict(zip(("threshold", "multiplier_a", "shift_a"), scalars, strict=True))
         return scalars, entry | {"task": task, "to_head": to_head}
@@ -63,7 +67,7 @@ class Stream:
         self.c = numbers(self.rng, 16, self.width)
         self.s = self.rng.integers(0, 2, self.width)
         self.e = ops.event(self.c, *scalars)
-        cycles = times(self.bench, self.idle, self.words, least=2)      # two beats a word
+        cycles = times(self.bench, self.idle, self.words, least=2)  # two beats a word
         x, s = self.padded(self.c), self.padded(self.s)
         for i, cycle in enumerate(cycles):
             self.time.put(cycle, x_valid=1, x=integers(x[i]), x_index=i, x_last=int(i == self.words - 1))
@@ -94,7 +98,10 @@ class Stream:
         cycles = times(self.bench, self.idle, self.words)
         for i, (cycle, word) in enumerate(zip(cycles, self.padded(y), strict=True)):
             tag = {
-                "route": Route.RESIDUAL, "index": i, "first": int(i == 0), "last": int(i == self.words - 1)
+                "route": Route.RESIDUAL,
+                "index": i,
+                "first": int(i == 0),
+                "last": int(i == self.words - 1),
             }
             self.time.put(cycle - 1, ahead_valid=1, ahead=tag)
             self.time.put(cycle, y_valid=1, y=integers(word), y_tag=tag)
@@ -109,8 +116,10 @@ class Stream:
         for i, cycle in enumerate(cycles):
             op = {"route": Route.NORMALISE, "index": i, "last": int(i == self.words - 1)}
             self.time.put(cycle, op_valid=1, op=op)
-            words = [dict(zip(("gamma", "beta", "tau"), map(int, values), strict=True))
-                     for values in zip(*(part[i] for part in parts), strict=True)]
+            words = [
+                dict(zip(("gamma", "beta", "tau"), map(int, values), strict=True))
+                for values in zip(*(part[i] for part in parts), strict=True)
+            ]
             self.time.put(cycle + 2, parameter=words)
         self.casts(cycles, PATH.NORMALISE_LATENCY, self.padded(e), silent=to_head and not head)
         await self.time.play()
@@ -164,8 +173,10 @@ async def extremes(dut, kind):
     await stream.reset()
     await stream.embed()
     y = {
-        "largest": np.where(np.arange(32) % 2, 2**17 - 1, -(2**17)), "constant": np.full(32, -(2**17)),
-        "one": np.where(np.arange(32) == 17, 2**17 - 1, 0), "zero": np.zeros(32, np.int64),
+        "largest": np.where(np.arange(32) % 2, 2**17 - 1, -(2**17)),
+        "constant": np.full(32, -(2**17)),
+        "one": np.where(np.arange(32) == 17, 2**17 - 1, 0),
+        "zero": np.zeros(32, np.int64),
     }[kind]
     await stream.norm(Task.NORM_U, y)
     await stream.norm(Task.NORM_C, -y - 1)

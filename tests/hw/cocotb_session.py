@@ -36,8 +36,10 @@ async def counted_passes(dut):
         passes = [(rng.getrandbits(32), int(i >= split)) for i in range(6)]
         await runs.generate(reason, passes=passes)
         adds = runs.units.adds
-        for decoding, cycles, count in ((0, Counter.PROMPT_CYCLES, Counter.PROMPT_PASSES),
-                                        (1, Counter.DECODE_CYCLES, Counter.DECODE_PASSES)):
+        for decoding, cycles, count in (
+            (0, Counter.PROMPT_CYCLES, Counter.PROMPT_PASSES),
+            (1, Counter.DECODE_CYCLES, Counter.DECODE_PASSES),
+        ):
             part = [c for c, d in passes if d == decoding]
             assert (adds.get(cycles, 0), adds.get(count, 0)) == (sum(part), len(part))
     await runs.finish()
@@ -57,7 +59,7 @@ async def refusals(dut):
     await runs.load()
     for command in (0, 6, 29, 1 << 31):
         await runs.refused(command, ErrorCode.BAD_COMMAND)
-    for error in (ErrorCode.EMPTY_INPUT, ErrorCode.SESSION_FULL):     # the session stays
+    for error in (ErrorCode.EMPTY_INPUT, ErrorCode.SESSION_FULL):  # the session stays
         await runs.generate(StopReason.FAULT, error, 5)
     await runs.generate()
     await runs.generate(StopReason.FAULT, ErrorCode.BAD_TOKEN, 70000)
@@ -79,7 +81,7 @@ async def modes(dut):
     await runs.finish()
 
 
-WORK = {        # unit that hangs: command, log until then
+WORK = {  # unit that hangs: command, log until then
     "load_done": (Command.LOAD, ["load_start"]),
     "state_done": (Command.DUMP, ["state_start", "DUMP"]),
     "tokens_done": (Command.GENERATE, ["tokens_start"]),
@@ -97,7 +99,8 @@ async def fails(runs, hang, cause, busy):
     units.outcome = {}
     await runs.start(command, watchdog=400 if cause == "watchdog" else 0)
     where = {
-        "fault_write": int(cause == "write"), "fault_channel": rng.randrange(32),
+        "fault_write": int(cause == "write"),
+        "fault_channel": rng.randrange(32),
         "fault_address": rng.getrandbits(32),
     }
     if cause != "watchdog":
@@ -106,7 +109,7 @@ async def fails(runs, hang, cause, busy):
         runs.fault.send([where])
     await runs.bench.until(lambda: units.aborted, limit=500)
     assert cause != "watchdog" or runs.bench.cycle - runs.begin >= 400
-    for _ in range(busy):           # quiet, but not for long enough
+    for _ in range(busy):  # quiet, but not for long enough
         units.quiet = False
         await runs.bench.step(rng.randrange(1, 20))
         units.quiet = True
@@ -117,12 +120,15 @@ async def fails(runs, hang, cause, busy):
     assert units.log == ["counters_clear", *log, "soft_reset", "mailbox_start"], units.log
     assert units.resets.pop() > RESET_CYCLES
     error = {
-        "read": ErrorCode.READ_RESPONSE, "write": ErrorCode.WRITE_RESPONSE, "watchdog": ErrorCode.WATCHDOG
+        "read": ErrorCode.READ_RESPONSE,
+        "write": ErrorCode.WRITE_RESPONSE,
+        "watchdog": ErrorCode.WATCHDOG,
     }[cause]
     assert (fields["stop_reason"], fields["error"]) == (StopReason.FAULT, error), fields
     if cause != "watchdog":
         assert (fields["error_channel"], fields["error_address"]) == (
-            where["fault_channel"], where["fault_address"]
+            where["fault_channel"],
+            where["fault_address"],
         )
     units.hold = None
 

@@ -12,7 +12,7 @@ from symlight.hw.vector.words import Route
 
 BEAT_BITS = 8 * ENGINE.beat_bytes
 WORD_BITS = 2 * BEAT_BITS
-LATENCY = 3         # of a dumped word
+LATENCY = 3  # of a dumped word
 BASE = Io.STATE // ENGINE.beat_bytes
 
 
@@ -96,13 +96,15 @@ class Setup:
 
     def image(self, words):
         """The state region: membrane, then decay state, two beats a word, low half first."""
-        halves = [half for key in self.keys for half in (
-            words[key] & ((1 << BEAT_BITS) - 1), words[key] >> BEAT_BITS
-        )]
+        halves = [
+            half
+            for key in self.keys
+            for half in (words[key] & ((1 << BEAT_BITS) - 1), words[key] >> BEAT_BITS)
+        ]
         return {BASE + i: half for i, half in enumerate(halves)}
 
 
-SIZES = [(2, 4), (1, 1), (8, 64), (3, 600)]      # the last: more than one command, and not a multiple
+SIZES = [(2, 4), (1, 1), (8, 64), (3, 600)]  # the last: more than one command, and not a multiple
 
 
 @cocotb.test(**LIMIT)

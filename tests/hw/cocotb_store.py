@@ -67,14 +67,14 @@ async def table(dut, idle):
     await bench.step(100)
     assert len(written) == ENGINE.table_entries
     await bench.reset()
-    await bench.step(50)        # a reset of the readers leaves the memory alone
+    await bench.step(50)  # a reset of the readers leaves the memory alone
     assert all(reader.count > 200 for reader in readers) and writer.count == len(indices)
 
 
 class Channels(Agent):
     """Channels that run ahead of each other, and a sequencer that consumes; mirrors `ready` exactly."""
 
-    LEAD = Barrier.LEAD + parameters().get("lead", 0)   # how far a channel runs ahead
+    LEAD = Barrier.LEAD + parameters().get("lead", 0)  # how far a channel runs ahead
 
     def __init__(self, bench, ports, rounds, hurry):
         super().__init__(bench)

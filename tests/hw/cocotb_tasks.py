@@ -16,8 +16,17 @@ WIDTH, QUERY = LAYOUT.width_words, LAYOUT.query_words
 RING = LAYOUT.ring
 # Cycles from a word op to its result, about as in the vector unit.
 LATENCY = {
-    Route.SPIKES: 1, Route.REPLAY: 1, Route.NORMALISE: 21, Route.EVENT: 14, Route.DECAY: 16, Route.STEP: 6,
-    Route.GELU: 17, Route.MIX: 18, Route.PROBE: 5, Route.WEIGHT: 5, Route.RESIDUAL: 16,
+    Route.SPIKES: 1,
+    Route.REPLAY: 1,
+    Route.NORMALISE: 21,
+    Route.EVENT: 14,
+    Route.DECAY: 16,
+    Route.STEP: 6,
+    Route.GELU: 17,
+    Route.MIX: 18,
+    Route.PROBE: 5,
+    Route.WEIGHT: 5,
+    Route.RESIDUAL: 16,
 }
 CASTS = (Route.SPIKES, Route.REPLAY, Route.NORMALISE, Route.STEP, Route.GELU, Route.MIX)
 ENTRIES = [plain(const) for const in TABLE]
@@ -27,13 +36,22 @@ def drained(entry, route, used, **more):
     """Ops and requests of a drain: word i lies in column i // slice."""
     out = []
     for i in range(entry["words"]):
-        op = {"route": route, "index": i, "last": int(i == entry["words"] - 1),
-              "parameter": entry["parameter"] + i,
-              "first": int(i == 0), "state": entry["state"] + i}
+        op = {
+            "route": route,
+            "index": i,
+            "last": int(i == entry["words"] - 1),
+            "parameter": entry["parameter"] + i,
+            "first": int(i == 0),
+            "state": entry["state"] + i,
+        }
         op |= {name: value(i) for name, value in more.items()}
         column, offset = divmod(i, entry["slice"])
-        request = {"source": Source.ACC, "address": entry["command"]["acc"] + offset, "column": column,
-                   "columns": entry["columns"]}
+        request = {
+            "source": Source.ACC,
+            "address": entry["command"]["acc"] + offset,
+            "column": column,
+            "columns": entry["columns"],
+        }
         if route is Route.MIX:
             request |= {"source": Source.WEIGHTED, "address": offset}
         out.append(({name: op[name] for name in ("route", "index", "last", *used, *more)}, request))
@@ -59,8 +77,13 @@ def weights():
 
 def argmax():
     channels = ENGINE.channels
-    return [({"route": Route.PROBE, "index": k, "first": int(k == 0), "last": int(k == channels - 1)},
-             {"source": Source.BEST, "column": k, "columns": channels}) for k in range(channels)]
+    return [
+        (
+            {"route": Route.PROBE, "index": k, "first": int(k == 0), "last": int(k == channels - 1)},
+            {"source": Source.BEST, "column": k, "columns": channels},
+        )
+        for k in range(channels)
+    ]
 
 
 def expected(entry) -> list:
@@ -69,11 +92,19 @@ def expected(entry) -> list:
     normalise = ["statistics", *from_memory(Route.NORMALISE, parameter=lambda i: entry["norm"] + i)]
     return {
         Task.EMBED: lambda: ["embed"],
-        Task.QKV: lambda: [*from_memory(Route.SPIKES), "op", *drained(
-            entry, Route.EVENT, ("parameter",), kind=lambda i: kinds[i // QUERY], sub=lambda i: i % QUERY)],
+        Task.QKV: lambda: [
+            *from_memory(Route.SPIKES),
+            "op",
+            *drained(
+                entry, Route.EVENT, ("parameter",), kind=lambda i: kinds[i // QUERY], sub=lambda i: i % QUERY
+            ),
+        ],
         Task.DECAY: lambda: ["op", *drained(entry, Route.DECAY, ("parameter", "state"))],
-        Task.MIX: lambda: ["attention", *weights(), *drained(
-            entry, Route.MIX, ("state",), sub=lambda i: i // RING.head_words)],
+        Task.MIX: lambda: [
+            "attention",
+            *weights(),
+            *drained(entry, Route.MIX, ("state",), sub=lambda i: i // RING.head_words),
+        ],
         Task.NORM_U: lambda: ["op", *drained(entry, Route.RESIDUAL, ("parameter", "first")), *normalise],
         Task.STEP: lambda: ["op", *drained(entry, Route.STEP, ("parameter",))],
         Task.NORM_C: lambda: ["op", *drained(entry, Route.RESIDUAL, ("parameter", "first")), *normalise],
@@ -95,7 +126,7 @@ class Unit(Agent):
         self.ready, self.pause = {"op": 0, "attention": 0}, {}
         self.statistics, self.active, self.adds = None, {}, {}
         self.finished = None
-        self.embedding = 0      # cycles in which an embedding row is waited for
+        self.embedding = 0  # cycles in which an embedding row is waited for
 
     def __str__(self):
         return f"log ends with {self.log[-1:]}"
@@ -114,8 +145,13 @@ class Unit(Agent):
             self.pause[name] = max(0, self.pause[name] - 1)
             if not self.pause[name] and not self.ready[name]:
                 self.ready[name] = not next(self.wait)
-        self.ports.set(done="done" in now, statistics_done="statistics" in now, op_ready=self.ready["op"],
-                       attention_ready=self.ready["attention"], active_valid="active" in now)
+        self.ports.set(
+            done="done" in now,
+            statistics_done="statistics" in now,
+            op_ready=self.ready["op"],
+            attention_ready=self.ready["attention"],
+            active_valid="active" in now,
+        )
         if "active" in now:
             self.ports.set(active=now["active"])
         else:
@@ -160,7 +196,7 @@ class Unit(Agent):
             cycles += rng.randrange(2, 20)
             self.counted(cycles + 3)
         self.at(cycles + 1, "done")
-        self.embedding = cycles + 2     # both ends
+        self.embedding = cycles + 2  # both ends
 
     def word(self, op, request):
         self.count += 1
@@ -244,7 +280,7 @@ async def passes(dut, wait):
             assert phases[2 * entry["phase"] + 1] > 0
             if entry["task"] != Task.EMBED.value:
                 waits[entry["phase"]] = waits.get(entry["phase"], 0) + 1
-        if wait == "never":     # nothing to wait for: a cycle a wait, but what the pause behind a pulse hides
+        if wait == "never":  # nothing to wait for: a cycle a wait, but what the pause behind a pulse hides
             assert all(waits[p] <= phases[2 * p] <= 6 * waits[p] for p in waits), phases
         active = {i - Counter.ACTIVE: n for i, n in unit.adds.items() if i >= Counter.ACTIVE}
         assert active == unit.active, f"active {active}, expected {unit.active}"

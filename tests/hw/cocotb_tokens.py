@@ -16,9 +16,18 @@ async def runs(dut, stall):
     loop = Loop(dut, stall)
     rng = loop.bench.rng
     await loop.reset()
-    for length, n_new in [(1, 0), (0, 1), (PER_BEAT, 0), (0, 0), (PER_BEAT + 1, 2), (3, 5), (0, 3),
-                          (2 * PER_BEAT, 1),
-                          (2, 0), (1, 4)]:
+    for length, n_new in [
+        (1, 0),
+        (0, 1),
+        (PER_BEAT, 0),
+        (0, 0),
+        (PER_BEAT + 1, 2),
+        (3, 5),
+        (0, 3),
+        (2 * PER_BEAT, 1),
+        (2, 0),
+        (1, 4),
+    ]:
         await loop.run(words(rng, length), n_new)
     await loop.forget()
     loop.check_session()
@@ -40,7 +49,7 @@ async def end_of_sequence(dut, stall):
     assert len((await loop.run([EOS, *words(rng, 3), EOS], 2, EOS)).tokens) == 2
     assert len((await loop.run([], 3, EOS, words(rng, 3))).tokens) == 3
     assert len((await loop.run([], 3, None, [EOS, EOS, EOS])).tokens) == 3
-    assert len((await loop.run([], 10, 0, [0])).tokens) == 1      # id 0 is a token like any other
+    assert len((await loop.run([], 10, 0, [0])).tokens) == 1  # id 0 is a token like any other
     await loop.finish()
 
 
@@ -70,7 +79,7 @@ async def full_session(dut, stall):
     loop = Loop(dut, stall)
     rng = loop.bench.rng
     await loop.reset()
-    await loop.run(words(rng, 5), 2)        # position 6, one pending
+    await loop.run(words(rng, 5), 2)  # position 6, one pending
     position = loop.script.state.position
     room = MAX_POSITION - position
     await loop.refused(words(rng, 3), room - 2, ErrorCode.SESSION_FULL, position)
@@ -97,6 +106,6 @@ async def restored(dut, position):
     loop.check_session()
     await loop.run([], SHAPE.slots + 2)
     await loop.restore(position, None)
-    await loop.forget()         # a new session has nothing to load
+    await loop.forget()  # a new session has nothing to load
     await loop.run(words(rng, 2), 1)
     await loop.finish()

@@ -39,7 +39,11 @@ async def longest_runs(dut, name):
     unit = Unit(dut)
     await unit.start()
     arguments = {
-        "events": (5,), "step": (16,), "gelu": (16,), "probe": (16,), "decay": (0, ENGINE.state_words)
+        "events": (5,),
+        "step": (16,),
+        "gelu": (16,),
+        "probe": (16,),
+        "decay": (0, ENGINE.state_words),
     }[name]
     for _ in range(4):
         await getattr(unit, name)(*arguments)

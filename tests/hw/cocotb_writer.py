@@ -10,7 +10,7 @@ from symlight.hw.types import write_layout
 
 LIMIT = {"timeout_time": 1_000_000, "timeout_unit": "ns"}
 PATTERNS = ["never", "random", "bursts", "slow"]
-POINTER, IO_POINTER = 0xFF_FFFF_F000, 0x1_2340_5000       # a sum carries through all bits
+POINTER, IO_POINTER = 0xFF_FFFF_F000, 0x1_2340_5000  # a sum carries through all bits
 ENGINE = Engine(channels=2, lanes=16)
 
 
@@ -77,7 +77,7 @@ async def quiet_only_when_everything_is_answered(dut):
 async def level_and_back_pressure(dut):
     tb = WriterBench(dut)
     await tb.bench.reset()
-    tb.bench.agents.remove(tb.memory)       # a memory that accepts nothing
+    tb.bench.agents.remove(tb.memory)  # a memory that accepts nothing
     tb.memory.idle()
     tb.send(DEPTH + 10)
     await tb.bench.step(DEPTH + 20)

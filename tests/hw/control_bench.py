@@ -90,9 +90,13 @@ class Host:
         self.rng = self.bench.rng
         self.bus, self.kernel = Bus(self.bench), Kernel(self.bench, delay)
         self.master = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "bus_"), dut.clk)
-        ends = [self.master.write_if.aw_channel, self.master.write_if.w_channel,
-                self.master.write_if.b_channel,
-                self.master.read_if.ar_channel, self.master.read_if.r_channel]
+        ends = [
+            self.master.write_if.aw_channel,
+            self.master.write_if.w_channel,
+            self.master.write_if.b_channel,
+            self.master.read_if.ar_channel,
+            self.master.read_if.r_channel,
+        ]
         for part in [*ends, self.master.write_if, self.master.read_if]:
             part.log.setLevel(logging.WARNING)
         if pause != "never":

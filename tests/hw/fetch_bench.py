@@ -13,7 +13,7 @@ from symlight.hw.types import ChannelCommand, Work
 
 # a read FIFO in block RAM, as in any real engine
 ENGINE = Engine(channels=8, lanes=16, read_beats=128, kv_inflight=24)
-POINTER, IO_POINTER = 0x7_FFFF_E000, 0x1_2340_5000      # sums carry far
+POINTER, IO_POINTER = 0x7_FFFF_E000, 0x1_2340_5000  # sums carry far
 INDEX = 5
 PATTERNS = ["never", "random", "bursts", "slow"]
 
@@ -51,7 +51,7 @@ class Reservation(Agent):
         self.asked = self.kv_asked = self.seen = self.most = self.kv_most = 0
 
     def sample(self):
-        for address, beats in self.memory.bursts[self.seen:]:
+        for address, beats in self.memory.bursts[self.seen :]:
             is_kv = address in self.kv_addresses
             self.kv_asked, self.asked = self.kv_asked + beats * is_kv, self.asked + beats * (not is_kv)
         self.seen = len(self.memory.bursts)
@@ -128,11 +128,15 @@ class FetchBench:
         work = rng.choice([Work.MATRIX] * 4 + [Work.HEAD, Work.SIDE])
         log_groups = rng.randrange(4)
         command = {
-            "work": work, "stream": rng.randrange(2) if work == Work.MATRIX else 1,
+            "work": work,
+            "stream": rng.randrange(2) if work == Work.MATRIX else 1,
             "io": rng.randrange(2) if work == Work.SIDE else 0,
-            "base": rng.randrange(100_000), "words": rng.randrange(1, 6),
+            "base": rng.randrange(100_000),
+            "words": rng.randrange(1, 6),
             "beats": rng.choice([1, 2, 3, 9, 16, 33]),
-            "log_groups": log_groups, "columns": rng.choice([1, 2, 3, 6]), "count": rng.randrange(1, 4),
+            "log_groups": log_groups,
+            "columns": rng.choice([1, 2, 3, 6]),
+            "count": rng.randrange(1, 4),
             "channel": rng.choice([INDEX, INDEX, 0]),
             "traffic": rng.choice([t for t in range(16) if t != Traffic.KV]),
         }
@@ -144,10 +148,15 @@ class FetchBench:
         while len(self.kv_side.fences) < self.kv_runs:
             self.send({"work": Work.FENCE})
         await self.bench.until(
-            lambda: self.beats.count >= len(self.expected) and self.kv.count >= len(self.expected_kv)
-            and not self.commands.queue and not self.rows.queue, limit
+            lambda: (
+                self.beats.count >= len(self.expected)
+                and self.kv.count >= len(self.expected_kv)
+                and not self.commands.queue
+                and not self.rows.queue
+            ),
+            limit,
         )
-        await self.bench.step(10)       # commands that read nothing
+        await self.bench.step(10)  # commands that read nothing
         await self.bench.finish()
         assert self.beats.received == [beat_at(address, ENGINE.beat_bytes) for address in self.expected]
         assert self.kv.received == [beat_at(address, ENGINE.beat_bytes) for address in self.expected_kv]

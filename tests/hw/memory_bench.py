@@ -43,8 +43,8 @@ class ReadMemory(Agent):
         self.accept = not next(self.stall)
         dut.arready.value = int(self.accept)
         if not self.offered:
-            self.offered = bool(self.pending) and self.pending[0][0] <= self.bench.cycle and not next(
-                self.gap
+            self.offered = (
+                bool(self.pending) and self.pending[0][0] <= self.bench.cycle and not next(self.gap)
             )
             dut.rvalid.value = int(self.offered)
             dut.rdata.value = self.bench.rng.getrandbits(8 * self.beat_bytes)
@@ -112,8 +112,10 @@ class WriteMemory(Agent):
         self.accept = {name: not next(self.patterns[name]) for name in ("aw", "w")}
         dut.awready.value, dut.wready.value = int(self.accept["aw"]), int(self.accept["w"])
         if not self.offered:
-            self.offered = bool(self.responses) and self.responses[0][0] <= self.bench.cycle and not next(
-                self.patterns["b"]
+            self.offered = (
+                bool(self.responses)
+                and self.responses[0][0] <= self.bench.cycle
+                and not next(self.patterns["b"])
             )
             dut.bvalid.value = int(self.offered)
             dut.bresp.value = self.responses[0][1] if self.offered else self.bench.rng.getrandbits(2)

@@ -22,9 +22,16 @@ UNIT_ENGINE = SmallEngine(channels=2, lanes=8, width_words=4, state_words=8, par
 @functools.cache
 def paths(residual=ResidualPath, decay=DecayPath, encoder=EncoderPath, fusion=FusionPath) -> str:
     """Verilog of the four paths side by side; a bench of mistakes gives other classes."""
-    return ports_only(to_verilog(SideBySide(
-        residual=residual(ENGINE), decay=decay(ENGINE), encoder=encoder(ENGINE), fusion=fusion(ENGINE),
-    )))
+    return ports_only(
+        to_verilog(
+            SideBySide(
+                residual=residual(ENGINE),
+                decay=decay(ENGINE),
+                encoder=encoder(ENGINE),
+                fusion=fusion(ENGINE),
+            )
+        )
+    )
 
 
 @functools.cache

@@ -98,7 +98,7 @@ class Strobes(Agent):
         super().__init__(bench)
         self.ports, self.valid, self.values = ports, valid, values
         self.pattern, self.queue = stalls(bench.rng, idle), []
-        self.driven = None              # item of this cycle
+        self.driven = None  # item of this cycle
 
     def __str__(self):
         return f"{self.valid}: {len(self.queue)} left"
@@ -171,19 +171,22 @@ class Delayed(Agent):
         self.pipe = [*self.pipe[1:], self.ports.get(self.ask)]
 
 
-
 ENGINE = card("sim4")
-RECIPROCAL = 14     # reciprocal_latency of the task runner in the benches
+RECIPROCAL = 14  # reciprocal_latency of the task runner in the benches
 
 
 def parts() -> dict:
     """Constructor of every part of the sequencer, by its name in the benches' design."""
     return {
-        "argmax": lambda: Argmax(ENGINE), "table": lambda: OperationTable(ENGINE),
-        "barrier": lambda: Barrier(ENGINE.channels), "dispatch": lambda: Dispatcher(ENGINE),
+        "argmax": lambda: Argmax(ENGINE),
+        "table": lambda: OperationTable(ENGINE),
+        "barrier": lambda: Barrier(ENGINE.channels),
+        "dispatch": lambda: Dispatcher(ENGINE),
         "resident": lambda: Dispatcher(replace(ENGINE, kv_resident=True)),
-        "tokens": lambda: TokenLoop(ENGINE), "session": lambda: Session(ENGINE),
-        "load": lambda: LoadUnit(ENGINE), "state": lambda: StateUnit(ENGINE),
+        "tokens": lambda: TokenLoop(ENGINE),
+        "session": lambda: Session(ENGINE),
+        "load": lambda: LoadUnit(ENGINE),
+        "state": lambda: StateUnit(ENGINE),
         "tasks": lambda: TaskRunner(ENGINE, reciprocal_latency=RECIPROCAL),
     }
 

@@ -9,7 +9,7 @@ from symlight.hw.sequencer.state import StateAction
 from symlight.hw.types import Work
 
 KINDS = 16
-ROUND_TRIP = parameters().get("round_trip", 8)      # cycles of a drain, at least
+ROUND_TRIP = parameters().get("round_trip", 8)  # cycles of a drain, at least
 STARTS = ("load_start", "state_start", "tokens_start", "forget", "restore", "mailbox_start", "counters_clear")
 ENDS = ("load_done", "state_done", "tokens_done", "mailbox_done", "traffic_valid", "finished", "beat_valid")
 
@@ -143,8 +143,10 @@ class Runs:
         units = self.units
         units.log.clear()
         units.beats = [self.bench.rng.getrandbits(40) for _ in range(KINDS)]
-        self.words = {name: self.bench.rng.getrandbits(len(self.ports.handle(name)))
-                      for name in ("position", "pending", "has_pending", "passes", "n_tokens")}
+        self.words = {
+            name: self.bench.rng.getrandbits(len(self.ports.handle(name)))
+            for name in ("position", "pending", "has_pending", "passes", "n_tokens")
+        }
         self.ports.set(args=self.args, start=1, **self.words)
         self.begin = self.bench.cycle
         await self.bench.step()

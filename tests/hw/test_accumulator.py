@@ -17,9 +17,10 @@ SIZE = {"lanes": 2, "depth": 8}
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_accumulator_bank(seed):
-    assert run_bench(
-        AccumulatorBank(**SIZE), "cocotb_accumulator", "random|forgets", parameters=SIZE, seed=seed
-    ) == 8
+    assert (
+        run_bench(AccumulatorBank(**SIZE), "cocotb_accumulator", "random|forgets", parameters=SIZE, seed=seed)
+        == 8
+    )
 
 
 def test_asserts_collisions():
@@ -37,7 +38,8 @@ class _Hazard(AccumulatorBank):
         last, was = Signal.like(self.add.address), Signal()
         m.d.sync += [last.eq(self.add.address), was.eq(self.add.valid)]
         m.d.comb += [
-            inner.clear.eq(self.clear), inner.add.address.eq(self.add.address),
+            inner.clear.eq(self.clear),
+            inner.add.address.eq(self.add.address),
             inner.add.addends.eq(self.add.addends),
             inner.add.valid.eq(self.add.valid & ~(was & (self.add.address == last))),
         ]
@@ -53,12 +55,18 @@ def test_staging_latency():
     """Every read of a random program returns what was written in earlier cycles, LATENCY cycles later, and
     holds."""
     import random
+
     rng = random.Random(5)
-    depth = 24      # not a power of two
+    depth = 24  # not a power of two
     staging = Staging(engine=replace(card("sim2"), lanes=16, kv_beats=2 * depth))
     program = [
-        (rng.random() < 0.6, rng.randrange(depth), rng.getrandbits(128), rng.random() < 0.6,
-         rng.randrange(depth))
+        (
+            rng.random() < 0.6,
+            rng.randrange(depth),
+            rng.getrandbits(128),
+            rng.random() < 0.6,
+            rng.randrange(depth),
+        )
         for _ in range(400)
     ]
     seen, expected, memory, answer = [], [], [0] * depth, 0
@@ -83,5 +91,5 @@ def test_staging_latency():
     sim.add_clock(1e-6)
     sim.add_testbench(bench)
     sim.run()
-    shift = Staging.LATENCY - 1     # `expected` is one cycle late already
-    assert seen[shift:] == expected[:len(expected) - shift] and len(set(seen)) > 100
+    shift = Staging.LATENCY - 1  # `expected` is one cycle late already
+    assert seen[shift:] == expected[: len(expected) - shift] and len(set(seen)) > 100

@@ -10,10 +10,15 @@ from symlight.hw.config import Engine
 
 @pytest.mark.parametrize("lanes, seed", [(16, 1), (64, 2)])
 def test_burst_merger(lanes, seed):
-    assert run_bench(
-        BurstMerger(Engine(channels=2, lanes=lanes)), "cocotb_burst", parameters={"beat_bytes": lanes},
-        seed=seed
-    ) == 19
+    assert (
+        run_bench(
+            BurstMerger(Engine(channels=2, lanes=lanes)),
+            "cocotb_burst",
+            parameters={"beat_bytes": lanes},
+            seed=seed,
+        )
+        == 19
+    )
 
 
 class _WidePage(BurstMerger):

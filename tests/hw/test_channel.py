@@ -10,8 +10,14 @@ from symlight.hw.channel.channel import Channel
 from symlight.hw.config import card
 
 SMALL = {
-    "lanes": 16, "read_beats": 128, "item_depth": 16, "kv_beats": 256, "query_words": 8, "heads": 4,
-    "vector_words": 16, "accumulators": 16,
+    "lanes": 16,
+    "read_beats": 128,
+    "item_depth": 16,
+    "kv_beats": 256,
+    "query_words": 8,
+    "heads": 4,
+    "vector_words": 16,
+    "accumulators": 16,
 }
 
 

@@ -21,7 +21,9 @@ class _Broken(Counters):
         m.submodules.inner = inner = Counters()
         wiring.connect(m, wiring.flipped(self.add), inner.add)
         m.d.comb += [
-            inner.index.eq(self.index), self.busy.eq(inner.busy), self.idle.eq(inner.idle),
+            inner.index.eq(self.index),
+            self.busy.eq(inner.busy),
+            self.idle.eq(inner.idle),
             self.value.eq(inner.value[:32]),
         ]
         return m

@@ -35,7 +35,8 @@ class _DropsSign(Gather):
                 else:
                     m.d.comb += getattr(self, name).eq(getattr(inner, name))
         m.d.comb += [
-            self.items.valid.eq(inner.items.valid), inner.items.ready.eq(self.items.ready),
+            self.items.valid.eq(inner.items.valid),
+            inner.items.ready.eq(self.items.ready),
             self.items.p.eq(inner.items.p),
         ]
         with m.If(inner.items.p.value == -1):

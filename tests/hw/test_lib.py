@@ -21,7 +21,7 @@ def test_queue(depth, deep):
 def test_refuses_depth():
     with pytest.raises(ValueError, match="12 is not a power of two"):
         Queue(8, depth=12)
-    gc.collect()    # the refused queue goes while its warning is filtered
+    gc.collect()  # the refused queue goes while its warning is filtered
 
 
 class _Broken(wiring.Component):

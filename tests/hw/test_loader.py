@@ -23,8 +23,11 @@ class _KeepsCurrentSlot(Loader):
         shadow = loader.Queue(filing.o.p.shape(), depth=2)
         m.submodules.shadow = shadow
         m.d.comb += [
-            shadow.i.valid.eq(filing.o.valid), filing.o.ready.eq(shadow.i.ready), shadow.i.p.eq(filing.o.p),
-            shadow.i.p.drop.eq(0), shadow.i.p.drops_first.eq(0),
+            shadow.i.valid.eq(filing.o.valid),
+            filing.o.ready.eq(shadow.i.ready),
+            shadow.i.p.eq(filing.o.p),
+            shadow.i.p.drop.eq(0),
+            shadow.i.p.drops_first.eq(0),
         ]
         super()._file(m, shadow)
 

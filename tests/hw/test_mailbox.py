@@ -34,13 +34,21 @@ class Station(wiring.Component):
     def __init__(self, *, engine, mailbox=Mailbox, clears=True):
         self._engine, self._mailbox, self._clears = engine, mailbox, clears
         writes = stream.Signature(io_write_layout(engine))
-        super().__init__({
-            "clear": In(1), "add": In(stream.Signature(ADD)), "idle": Out(1),
-            "start": In(1), "fields": In(mailbox_fields()), "writes_quiet": In(1), "write": Out(writes),
-            "done": Out(1),
-            "token": In(stream.Signature(16)), "count": Out(range(Io.MAX_NEW + 1)),
-            "token_write": Out(writes),
-        })
+        super().__init__(
+            {
+                "clear": In(1),
+                "add": In(stream.Signature(ADD)),
+                "idle": Out(1),
+                "start": In(1),
+                "fields": In(mailbox_fields()),
+                "writes_quiet": In(1),
+                "write": Out(writes),
+                "done": Out(1),
+                "token": In(stream.Signature(16)),
+                "count": Out(range(Io.MAX_NEW + 1)),
+                "token_write": Out(writes),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -52,11 +60,16 @@ class Station(wiring.Component):
         wiring.connect(m, tokens.write, wiring.flipped(self.token_write))
         wiring.connect(m, mailbox.write, wiring.flipped(self.write))
         m.d.comb += [
-            counters.clear.eq(self.clear), tokens.clear.eq(self.clear & self._clears),
-            self.idle.eq(counters.idle), self.count.eq(tokens.count),
-            mailbox.start.eq(self.start), mailbox.fields.eq(self.fields),
+            counters.clear.eq(self.clear),
+            tokens.clear.eq(self.clear & self._clears),
+            self.idle.eq(counters.idle),
+            self.count.eq(tokens.count),
+            mailbox.start.eq(self.start),
+            mailbox.fields.eq(self.fields),
             mailbox.writes_quiet.eq(self.writes_quiet),
-            counters.index.eq(mailbox.index), mailbox.value.eq(counters.value), self.done.eq(mailbox.done),
+            counters.index.eq(mailbox.index),
+            mailbox.value.eq(counters.value),
+            self.done.eq(mailbox.done),
         ]
         return m
 
@@ -79,10 +92,13 @@ class _Hasty(Mailbox):
     SETTLE = 1
 
 
-@pytest.mark.parametrize("name, reason", [
-    ("slow_memory", "before the answers"),
-    ("tokens/", "AssertionError: assert [0-9]+ == 0"),
-])
+@pytest.mark.parametrize(
+    "name, reason",
+    [
+        ("slow_memory", "before the answers"),
+        ("tokens/", "AssertionError: assert [0-9]+ == 0"),
+    ],
+)
 def test_bench_sees_broken_mailbox(name, reason):
     with pytest.raises(BenchError, match=reason):
         _run(16, test_filter=name, mailbox=_Hasty, clears=False)
@@ -92,7 +108,7 @@ def test_bench_sees_broken_mailbox(name, reason):
 def test_refuses_build_id():
     with pytest.raises(ValueError, match="not a number of 128 bits"):
         Mailbox(engine=card("sim2"), build_id=1 << 128)
-    gc.collect()        # here Amaranth notices that the refused component is not used
+    gc.collect()  # here Amaranth notices that the refused component is not used
 
 
 @pytest.mark.parametrize("lanes", [16, 32, 64])

@@ -25,13 +25,22 @@ class Script(Reference):
     def ingest(self, token, want_logits=False, trace=None):
         self._check_token(token)
         position = self.state.position
-        best = self.next_tokens.pop(0) if want_logits and self.next_tokens else self.rng.randrange(
-            8, SHAPE.vocab
+        best = (
+            self.next_tokens.pop(0)
+            if want_logits and self.next_tokens
+            else self.rng.randrange(8, SHAPE.vocab)
         )
-        self.passes.append({
-            "token": token, "head": int(want_logits), "position": position, "slot": SHAPE.slot(position),
-            "populated": min(position, SHAPE.slots), "restored": int(self.restored), "best": best,
-        })
+        self.passes.append(
+            {
+                "token": token,
+                "head": int(want_logits),
+                "position": position,
+                "slot": SHAPE.slot(position),
+                "populated": min(position, SHAPE.slots),
+                "restored": int(self.restored),
+                "best": best,
+            }
+        )
         self.restored = False
         self.state.position += 1
         return PassResult(position, 0, best if want_logits else None)
@@ -91,7 +100,7 @@ class Prompt(Agent):
             beat = command["base"] - Io.PROMPT // ENGINE.beat_bytes
             assert (command["work"], command["io"], command["count"]) == (Work.SIDE.value, 1, 1)
             assert command["traffic"] == Traffic.IO and command["channel"] == 0
-            rng, words = self.bench.rng, self.prompt[beat * PER_BEAT:(beat + 1) * PER_BEAT]
+            rng, words = self.bench.rng, self.prompt[beat * PER_BEAT : (beat + 1) * PER_BEAT]
             assert words, f"beat {beat} of the prompt holds no token"
             words = words + [rng.getrandbits(32) for _ in range(PER_BEAT - len(words))]
             beat_bits = sum(word << 32 * i for i, word in enumerate(words))
@@ -126,8 +135,9 @@ class Loop:
     def __init__(self, dut, stall="never"):
         self.bench = Bench(dut)
         self.ports = Ports(dut, TokenLoop(ENGINE), "tokens")
-        self.prompt, self.tokens = Prompt(self.bench, self.ports, stall), Tokens(
-            self.bench, self.ports, stall
+        self.prompt, self.tokens = (
+            Prompt(self.bench, self.ports, stall),
+            Tokens(self.bench, self.ports, stall),
         )
         self.passes = Passes(self.bench, self.ports)
         self.done = Watch(self.bench, self.ports, "done", ("stop_reason", "error", "error_address"))
@@ -146,8 +156,10 @@ class Loop:
 
     async def restore(self, position, pending):
         self.ports.set(
-            restore=1, restore_position=position, restore_pending=pending or 0,
-            restore_has_pending=pending is not None
+            restore=1,
+            restore_position=position,
+            restore_pending=pending or 0,
+            restore_has_pending=pending is not None,
         )
         await self.bench.step()
         self.ports.set(restore=0)
@@ -166,7 +178,11 @@ class Loop:
     async def run(self, prompt, n_new, eos=None, then=()):
         """A run on both; `then` are its first generated tokens, the others are random."""
         for part in (
-            self.passes.infos, self.passes.decoding, self.tokens.seen, self.prompt.beats, self.script.passes
+            self.passes.infos,
+            self.passes.decoding,
+            self.tokens.seen,
+            self.prompt.beats,
+            self.script.passes,
         ):
             part.clear()
         self.script.next_tokens = list(then)

@@ -23,7 +23,7 @@ from symlight.model.config import Numerics
 DRAIN = parameters().get("drain", 5)
 LANES, WORDS = ENGINE.lanes, ENGINE.width_words
 RESIDUAL, FUSION = ResidualPath(ENGINE), FusionPath(ENGINE)
-Y = DRAIN + Requantise.LATENCY          # a requantised word, from its op
+Y = DRAIN + Requantise.LATENCY  # a requantised word, from its op
 STATISTICS, SOON = LayerNormStatistics(LANES, WORDS).LATENCY, LayerNormStatistics.SOON
 NUMERICS = Numerics()
 
@@ -37,13 +37,25 @@ class Unit:
         self.ports = Ports(dut, VectorUnit(ENGINE, drain_latency=DRAIN), "unit")
         self.idle = stalls(self.bench.rng, idle)
         self.time = Timeline(
-            self.bench, self.ports,
-            ("op_valid", "side_valid", "embed_start", "parameter_write__valid", "gelu_write__valid",
-             "state_write__valid",
-             "membrane_write__valid"),
-            {"cast_valid": ("cast",), "done": (), "statistics_done": (),
-             "probe_valid": ("probe", "probe_tag"),
-             "dump_valid": ("dump_word",), "active_valid": ("active",)},
+            self.bench,
+            self.ports,
+            (
+                "op_valid",
+                "side_valid",
+                "embed_start",
+                "parameter_write__valid",
+                "gelu_write__valid",
+                "state_write__valid",
+                "membrane_write__valid",
+            ),
+            {
+                "cast_valid": ("cast",),
+                "done": (),
+                "statistics_done": (),
+                "probe_valid": ("probe", "probe_tag"),
+                "dump_valid": ("dump_word",),
+                "active_valid": ("active",),
+            },
         )
         self.state = np.zeros((ENGINE.state_words, LANES), np.int64)
         self.membrane = np.zeros((WORDS, LANES), np.int64)
@@ -51,14 +63,17 @@ class Unit:
 
     async def start(self):
         header = {
-            "width": WORDS * LANES, "inv_width": ops.inv_width(WORDS * LANES), "lif_leak": NUMERICS.lif_leak,
-            "lif_threshold": NUMERICS.lif_threshold, "lif_clamp": NUMERICS.lif_clamp,
+            "width": WORDS * LANES,
+            "inv_width": ops.inv_width(WORDS * LANES),
+            "lif_leak": NUMERICS.lif_leak,
+            "lif_threshold": NUMERICS.lif_threshold,
+            "lif_clamp": NUMERICS.lif_clamp,
         }
         self.ports.set(header=header, head_pass=1, embed_active=0, entry={"task": Task.END})
         await self.bench.reset()
         self.table = self.rng.integers(-127, 128, 256)
         for i in range(256 // LANES):
-            values = integers(self.table[i * LANES:(i + 1) * LANES])
+            values = integers(self.table[i * LANES : (i + 1) * LANES])
             self.time.put(
                 self.bench.cycle + i, gelu_write__valid=1, gelu_write__address=i, gelu_write__word=values
             )
@@ -66,12 +81,20 @@ class Unit:
             cycle = self.bench.cycle + i
             if i < len(self.state):
                 self.state[i] = numbers(self.rng, 16, LANES)
-                self.time.put(cycle, state_write__valid=1, state_write__address=i,
-                              state_write__word=integers(self.state[i]))
+                self.time.put(
+                    cycle,
+                    state_write__valid=1,
+                    state_write__address=i,
+                    state_write__word=integers(self.state[i]),
+                )
             if i < WORDS:
                 self.membrane[i] = self.rng.integers(-6144, 6145, LANES)
-                self.time.put(cycle, membrane_write__valid=1, membrane_write__address=i,
-                              membrane_write__word=integers(self.membrane[i]))
+                self.time.put(
+                    cycle,
+                    membrane_write__valid=1,
+                    membrane_write__address=i,
+                    membrane_write__word=integers(self.membrane[i]),
+                )
         await self.time.play()
         await self.bench.until(lambda: not self.ports.get("gelu_busy"), limit=400)
 
@@ -81,16 +104,24 @@ class Unit:
         first = self.next_parameter
         self.next_parameter = (first + len(words)) % (ENGINE.parameter_words - 16)
         for i, values in enumerate(words):
-            self.time.put(self.bench.cycle + i, parameter_write__valid=1, parameter_write__address=first + i,
-                          parameter_write__word=values)
+            self.time.put(
+                self.bench.cycle + i,
+                parameter_write__valid=1,
+                parameter_write__address=first + i,
+                parameter_write__word=values,
+            )
         await self.time.play(margin=1)
         return first
 
     def result(self, source, word, index, *, kind=Cast.VECTOR, last=0, done=False):
         """A broadcast word whose path has it in cycle `source`."""
-        cast = {"kind": kind.value, "last": last, "index": index, "address": 0, "word": [
-            int(x) & 0xFF for x in word
-        ]}
+        cast = {
+            "kind": kind.value,
+            "last": last,
+            "index": index,
+            "address": 0,
+            "word": [int(x) & 0xFF for x in word],
+        }
         self.time.expect(source + 2, "cast_valid", cast=cast)
         if kind is Cast.VECTOR:
             self.time.expect(source + 3, "active_valid", active=int(np.count_nonzero(word)))
@@ -112,8 +143,10 @@ class Unit:
         size = (count, LANES)
         multiplier, shift = numbers(self.rng, 15, size, signed=False), self.rng.integers(1, 30, size)
         extra = np.maximum(1, numbers(self.rng, 20, size, signed=False)) if threshold is None else threshold
-        words = [[int(m) | int(s) << 15 | int(t) << 21 for m, s, t in zip(*row, strict=True)]
-                 for row in zip(multiplier, shift, extra, strict=True)]
+        words = [
+            [int(m) | int(s) << 15 | int(t) << 21 for m, s, t in zip(*row, strict=True)]
+            for row in zip(multiplier, shift, extra, strict=True)
+        ]
         return (multiplier, shift, extra), words
 
     async def events(self, count=2):
@@ -123,14 +156,23 @@ class Unit:
         first = await self.load(words)
         e = ops.event(accumulators, threshold, multiplier, shift)
         kinds = (Cast.QUERY, Cast.KEY, Cast.VALUE)
-        cycles = self.issue(Route.EVENT, 3 * count, accumulators, parameter=lambda i: first + i,
-                            sub=lambda i: i % count,
-                            kind=lambda i: kinds[i // count])
+        cycles = self.issue(
+            Route.EVENT,
+            3 * count,
+            accumulators,
+            parameter=lambda i: first + i,
+            sub=lambda i: i % count,
+            kind=lambda i: kinds[i // count],
+        )
         for i, cycle in enumerate(cycles):
             last = i == 3 * count - 1
             self.result(
-                cycle + DRAIN + Eventise.LATENCY, e[i], i % count, kind=kinds[i // count], last=int(last),
-                done=last
+                cycle + DRAIN + Eventise.LATENCY,
+                e[i],
+                i % count,
+                kind=kinds[i // count],
+                last=int(last),
+                done=last,
             )
         await self.time.play()
 
@@ -151,14 +193,16 @@ class Unit:
     async def mix(self, base):
         """Reciprocals of all heads, then a numerator word a head."""
         heads = ENGINE.heads
-        gains = {"multiplier_a": int(self.rng.integers(0, 1 << 15)),
-                 "multiplier_b": int(self.rng.integers(0, 1 << 15)),
-                 "shift_a": int(self.rng.integers(10, 22))}
+        gains = {
+            "multiplier_a": int(self.rng.integers(0, 1 << 15)),
+            "multiplier_b": int(self.rng.integers(0, 1 << 15)),
+            "shift_a": int(self.rng.integers(10, 22)),
+        }
         self.ports.set(entry={"task": Task.MIX} | gains)
         den = numbers(self.rng, 24, heads, signed=False)
         den[self.rng.integers(0, heads)] = 0
         bus = np.zeros((heads, LANES), np.int64)
-        bus[0, :heads] = den                    # all in one drained word; the others are not looked at
+        bus[0, :heads] = den  # all in one drained word; the others are not looked at
         bus[1:] = numbers(self.rng, 32, (heads - 1, LANES))
         cycles = times(self.bench, self.idle, heads)
         for i, cycle in enumerate(cycles):
@@ -170,7 +214,7 @@ class Unit:
         await self.bench.step(max(0, wait))
         limit = 127 * den[:, None]
         num = np.clip(numbers(self.rng, 32, (heads, LANES)), -limit, limit)
-        m = ops.mix(ops.divide(num, den[:, None]), self.state[base:base + heads], *gains.values())
+        m = ops.mix(ops.divide(num, den[:, None]), self.state[base : base + heads], *gains.values())
         cycles = self.issue(Route.MIX, heads, num, sub=lambda i: i, state=lambda i: base + i)
         for i, cycle in enumerate(cycles):
             self.result(cycle + DRAIN + FUSION.LATENCY, m[i], i, done=i == heads - 1)
@@ -178,9 +222,11 @@ class Unit:
 
     async def step(self, count):
         accumulators = numbers(self.rng, 28, (count, LANES))
-        threshold = np.where(self.rng.random((count, LANES)) < 0.5,
-                             accumulators + self.rng.integers(-1, 2, (count, LANES)),
-                             numbers(self.rng, 32, (count, LANES)))
+        threshold = np.where(
+            self.rng.random((count, LANES)) < 0.5,
+            accumulators + self.rng.integers(-1, 2, (count, LANES)),
+            numbers(self.rng, 32, (count, LANES)),
+        )
         first = await self.load([[int(t) & 0xFFFFFFFF for t in row] for row in threshold])
         f = ops.step(accumulators - threshold)
         cycles = self.issue(Route.STEP, count, accumulators, parameter=lambda i: first + i)
@@ -202,17 +248,26 @@ class Unit:
         bus = numbers(self.rng, 32, (count, LANES))
         cycles = self.issue(Route.PROBE, count, bus)
         for i, cycle in enumerate(cycles):
-            tag = {"route": Route.PROBE.value, "kind": 0, "index": i, "sub": 0, "fresh": 0,
-                   "first": int(i == 0),
-                   "last": int(i == count - 1), "parameter": 0, "state": 0}
+            tag = {
+                "route": Route.PROBE.value,
+                "kind": 0,
+                "index": i,
+                "sub": 0,
+                "fresh": 0,
+                "first": int(i == 0),
+                "last": int(i == count - 1),
+                "parameter": 0,
+                "state": 0,
+            }
             self.time.expect(cycle + DRAIN, "probe_valid", probe=integers(bus[i]), probe_tag=tag)
         self.time.expect(cycles[-1] + DRAIN + 1, "done")
         await self.time.play()
 
     def event_entry(self, task):
         scalars = (
-            int(self.rng.integers(0, 4096)), int(self.rng.integers(1 << 12, 1 << 15)),
-            int(self.rng.integers(12, 20))
+            int(self.rng.integers(0, 4096)),
+            int(self.rng.integers(1 << 12, 1 << 15)),
+            int(self.rng.integers(12, 20)),
         )
         return scalars, {"task": task} | dict(
             zip(("threshold", "multiplier_a", "shift_a"), scalars, strict=True)
@@ -232,7 +287,7 @@ class Unit:
         cycles = times(self.bench, self.idle, 2 * WORDS)
         for i in range(WORDS):
             packed = sum((int(x) & 0xFFFF) << 16 * lane for lane, x in enumerate(self.c[i]))
-            for part, cycle in enumerate(cycles[2 * i:2 * i + 2]):
+            for part, cycle in enumerate(cycles[2 * i : 2 * i + 2]):
                 self.time.put(cycle, side_valid=1, side=packed >> 8 * LANES * part & ((1 << 8 * LANES) - 1))
             self.result(cycles[2 * i + 1] + 1 + RESIDUAL.EMBED_LATENCY, e[i], i, done=i == WORDS - 1)
         self.membrane, self.s = ops.lif_step(self.membrane, self.c, NUMERICS)
@@ -264,9 +319,9 @@ class Unit:
             for row in zip(gamma, beta, tau, strict=True)
         ]
         first = await self.load(fields)
-        new = ops.layer_norm(
-            pre.reshape(-1), gamma.reshape(-1), beta.reshape(-1), 12, 999
-        ).reshape(WORDS, LANES)
+        new = ops.layer_norm(pre.reshape(-1), gamma.reshape(-1), beta.reshape(-1), 12, 999).reshape(
+            WORDS, LANES
+        )
         e = ops.event(new, *scalars)
         for i, cycle in enumerate(self.issue(Route.NORMALISE, WORDS, parameter=lambda i: first + i)):
             self.result(cycle + RESIDUAL.NORMALISE_LATENCY, e[i], i, done=i == WORDS - 1)

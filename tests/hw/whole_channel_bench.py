@@ -17,7 +17,7 @@ from symlight.hw.types import Cast, ChannelCommand, KvCommand, RingShape, Work, 
 from symlight.hw.types import Source as Origin
 from symlight.model import ops
 
-POINTER, IO_POINTER = 0x7_FFFF_E000, 0x1_2340_5000      # sums carry far
+POINTER, IO_POINTER = 0x7_FFFF_E000, 0x1_2340_5000  # sums carry far
 COLUMNS = [1, 2, 3, 4, 8]
 
 
@@ -44,17 +44,24 @@ class ChannelBench:
         ring, shape, dut, lanes = self.ring, self.ring.shape, self.dut, self.engine.lanes
         dut.index.value, dut.pointer.value, dut.io_pointer.value = self.index, POINTER, IO_POINTER
         dut.abort.value = dut.clear.value = 0
-        dut.ring.value = bits(RingShape, {
-            "log_groups": ring.log_groups, "columns": ring.columns, "heads": ring.heads,
-            "head_words": ring.words,
-            "anchors": shape.anchors, "ring": shape.window + 1, "score_frac": ring.frac,
-        })
+        dut.ring.value = bits(
+            RingShape,
+            {
+                "log_groups": ring.log_groups,
+                "columns": ring.columns,
+                "heads": ring.heads,
+                "head_words": ring.words,
+                "anchors": shape.anchors,
+                "ring": shape.window + 1,
+                "score_frac": ring.frac,
+            },
+        )
         await self.bench.reset()
         dut.clear.value = 1
         await self.bench.step()
         dut.clear.value = 0
         raw = np.zeros(-(-shape.heads * 2 // lanes) * lanes // 2, "<u2")
-        raw[:shape.heads] = ring.slopes
+        raw[: shape.heads] = ring.slopes
         for index, word in enumerate(np.split(raw, len(raw) * 2 // lanes)):
             self.casts.send([{"kind": Cast.SLOPE, "index": index, "word": beat_of(word.view(np.uint8))}])
 
@@ -81,15 +88,20 @@ class ChannelBench:
         log_groups, columns = rng.randrange(4), rng.choice(COLUMNS)
         words, beats = rng.randrange(1, 5), rng.choice([1, 2, 5])
         command = {
-            "work": Work.MATRIX, "stream": stream, "base": 0x10000 + rng.randrange(5000), "words": words,
+            "work": Work.MATRIX,
+            "stream": stream,
+            "base": 0x10000 + rng.randrange(5000),
+            "words": words,
             "beats": beats,
-            "log_groups": log_groups, "columns": columns,
-            "acc": rng.randrange(self.engine.accumulators - beats + 1), "traffic": rng.randrange(7),
+            "log_groups": log_groups,
+            "columns": columns,
+            "acc": rng.randrange(self.engine.accumulators - beats + 1),
+            "traffic": rng.randrange(7),
         }
         vector, group, column = self._vector(words), self.index // columns, self.index % columns
         answers = np.zeros((beats, lanes), np.int64)
         if group < 1 << log_groups:
-            mine = vector[group::1 << log_groups]
+            mine = vector[group :: 1 << log_groups]
             weights = self._bytes(command["base"], len(mine) * beats).reshape(len(mine), beats * lanes)
             answers = ops.matvec(weights.T.astype(np.int64), mine).reshape(beats, lanes)
             self.traffic[command["traffic"]] += beats * (len(mine) if stream else int(np.count_nonzero(mine)))
@@ -102,10 +114,14 @@ class ChannelBench:
         requests, expected = [], []
         for k, answer in enumerate(answers):
             if columns > 1 and self.rng.random() < 0.3:
-                requests.append({
-                    "source": source, "address": first + k, "column": (column + 1) % columns,
-                    "columns": columns,
-                })
+                requests.append(
+                    {
+                        "source": source,
+                        "address": first + k,
+                        "column": (column + 1) % columns,
+                        "columns": columns,
+                    }
+                )
                 expected.append([0] * self.engine.lanes)
             requests.append({"source": source, "address": first + k, "column": column, "columns": columns})
             expected.append(answer)
@@ -115,8 +131,13 @@ class ChannelBench:
         rng, lanes, channels = self.rng, self.engine.lanes, self.engine.channels
         words, count = rng.randrange(1, 4), rng.randrange(1, 4)
         command = {
-            "work": Work.HEAD, "stream": 1, "base": 0x8000 + rng.randrange(1000), "words": words,
-            "count": count, "columns": channels, "traffic": 6,
+            "work": Work.HEAD,
+            "stream": 1,
+            "base": 0x8000 + rng.randrange(1000),
+            "words": words,
+            "count": count,
+            "columns": channels,
+            "traffic": 6,
         }
         vector = self._vector(words)
         size = words * lanes + SCALE_BEATS
@@ -137,7 +158,11 @@ class ChannelBench:
         """A SIDE command of this channel and one of another."""
         count, base = self.rng.randrange(1, 6), self.rng.randrange(2000)
         side = {
-            "work": Work.SIDE, "io": io, "base": base, "count": count, "channel": self.index,
+            "work": Work.SIDE,
+            "io": io,
+            "base": base,
+            "count": count,
+            "channel": self.index,
             "traffic": 8 + io,
         }
         self.commands.send([side, {**side, "channel": self.index ^ 1}])
@@ -155,10 +180,10 @@ class ChannelBench:
         ring, lanes = self.ring, self.engine.lanes
         q = ring.vectors(ring.columns * ring.half * lanes)
         new = ring.truth[command["layer"], :, command["slot"]] = ring.vectors(2, len(q))
-        words = ring.shape.heads * ring.words       # padding heads are not sent
+        words = ring.shape.heads * ring.words  # padding heads are not sent
         for kind, vector in zip((Cast.QUERY, Cast.KEY, Cast.VALUE), (q, *new), strict=True):
             for i in range(words):
-                last, word = kind == Cast.VALUE and i == words - 1, beat_of(vector[i * lanes:][:lanes])
+                last, word = kind == Cast.VALUE and i == words - 1, beat_of(vector[i * lanes :][:lanes])
                 self.casts.send([{"kind": kind, "index": i, "last": int(last), "word": word}])
         return q
 
@@ -180,7 +205,7 @@ class ChannelBench:
         self.send_vector(vector)
         self.operations += 1
         await self.bench.until(lambda: self.done.count == self.operations, limit)
-        await self.bench.step(Channel.DRAIN_GUARD - 1)      # the pulse was in the cycle before
+        await self.bench.step(Channel.DRAIN_GUARD - 1)  # the pulse was in the cycle before
         await self._compare(requests, answers, command)
         if attention:
             await self.bench.until(lambda: self.attended.count == before + 1, limit)
@@ -188,11 +213,12 @@ class ChannelBench:
             place = {"column": self.ring.column, "columns": self.ring.columns}
             await self._compare(
                 [{"source": Origin.WEIGHTED, "address": k, **place} for k in range(len(numerators))],
-                numerators, attention
+                numerators,
+                attention,
             )
             # Lanes beyond the column's real heads mean nothing.
             await self._ask([{"source": Origin.WEIGHT, **place}])
-            assert self.drains.answers[0][:len(denominators)] == denominators, attention
+            assert self.drains.answers[0][: len(denominators)] == denominators, attention
 
     async def run_pass(self, position):
         """All commands at once; then operation after operation as the vector unit works them off."""

@@ -70,7 +70,8 @@ class Bench:
         assert (ours.prompt_passes, ours.decode_passes) == (theirs.prompt_passes, theirs.decode_passes)
         assert np.array_equal(ours.active, theirs.active)
         assert (self.machine.position, self.machine.pending) == (
-            self.reference.position, self.reference.pending
+            self.reference.position,
+            self.reference.pending,
         )
         self.runs += 1
         return ours

@@ -21,8 +21,12 @@ OPTIMISE = "-O1"  # half the compile time for a tenth of the speed
 def _narrow(channels: int, mode: str, **more) -> Engine:
     """Half the lanes: 16-byte beats."""
     engine = replace(
-        engine_of("sim4", "runtime"), channels=channels, lanes=16, resident_beats=4096, parameter_words=1024,
-        **more
+        engine_of("sim4", "runtime"),
+        channels=channels,
+        lanes=16,
+        resident_beats=4096,
+        parameter_words=1024,
+        **more,
     )
     return engine if mode == "runtime" else build(engine, mode)
 

@@ -57,8 +57,16 @@ def test_generate_verified_json(command, expected, mode):
 
 def test_generate_text_and_stats(command):
     code, out, err = command(
-        "generate", *DEVICE, "--prompt", PROMPT, "--max-new-tokens", 6, "--verify", "--stats", "--hbm",
-        "ideal"
+        "generate",
+        *DEVICE,
+        "--prompt",
+        PROMPT,
+        "--max-new-tokens",
+        6,
+        "--verify",
+        "--stats",
+        "--hbm",
+        "ideal",
     )
     assert code == 0, err
     assert out.strip()

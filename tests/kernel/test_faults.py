@@ -34,7 +34,7 @@ def test_read_error(bench, tiny, channel, region, response):
     base = layout.head_base if region == "head" else layout.bases[-1][region]
     address = card.memory(channel).address + base * layout.engine.beat_bytes
     card.card.model.inject(channel, address, 4096, response, writes=False)
-    with pytest.raises(UserError) as error:     # some of six passes read each of these places
+    with pytest.raises(UserError) as error:  # some of six passes read each of these places
         card.machine.run([1, 2, 3, 4, 5, 6], 3, None)
     assert "a memory read failed" in str(error.value) and f"channel {channel}" in str(error.value)
     reported = int(str(error.value).split("address ")[1].split(")")[0], 16)
@@ -68,7 +68,7 @@ def test_reset_without_load_mends_the_session(bench, tiny, cycles):
     """The model stays loaded over a fault; without a reset the kernel refuses to go on."""
     card = bench(tiny, watchdog=cycles)
     fails(card, "watchdog")
-    card.machine._watchdog = card.machine._lost = None      # the driver would load again
+    card.machine._watchdog = card.machine._lost = None  # the driver would load again
     with pytest.raises(UserError, match="an earlier run failed; reset the session"):
         card.machine.run([1], 1, None)
     card.machine._lost = None

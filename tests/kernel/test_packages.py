@@ -91,6 +91,6 @@ def test_demo_package(bench, demo, mode):
     card = bench(demo, flags=MODES[mode])
     card.run(card.prompt(10), 4)
     card.check_state()
-    if mode in ("active-full", "dense-valid"):      # past the ring's end
+    if mode in ("active-full", "dense-valid"):  # past the ring's end
         card.run(card.prompt(54), 3)
         card.check_state()

@@ -17,7 +17,8 @@ from symlight.sim.model import Model
 BANK, IO_BYTES = 0x1000_0000, 1 << 20
 IO = BANK - IO_BYTES
 SETTINGS = {
-    "timed": {}, "noisy": {"ar_stall": 40, "r_stall": 40, "aw_stall": 40, "w_stall": 40, "b_stall": 40}
+    "timed": {},
+    "noisy": {"ar_stall": 40, "r_stall": 40, "aw_stall": 40, "w_stall": 40, "b_stall": 40},
 }
 
 
@@ -58,7 +59,7 @@ def history(library, engine, shape, settings, threads=1):
     images = build_images(Layout(engine, shape), random_model(shape, seed=3))
     machine = Machine(library, engine, images, settings, threads)
     prompt = np.array([3, 1, 4, 1, 5], "<u4")
-    machine.io[interface.Io.PROMPT:interface.Io.PROMPT + prompt.nbytes] = prompt.view(np.uint8)
+    machine.io[interface.Io.PROMPT : interface.Io.PROMPT + prompt.nbytes] = prompt.view(np.uint8)
     runs = [machine.run(1, command=interface.Command.LOAD)]
     runs.append(machine.run(2, command=interface.Command.GENERATE, n_prompt=len(prompt), n_new=4))
     return runs, [image.tobytes() for image in images]

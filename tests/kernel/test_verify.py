@@ -16,11 +16,16 @@ def regions(layout) -> dict[str, tuple[int, int, str]]:
     """First beat, beats, and what the message says, by what lies there."""
     found = {
         f"{name} of layer {layer}": (
-            layout.bases[layer][name], getattr(layout, name).size, f"layer {layer}, operation {operation}"
+            layout.bases[layer][name],
+            getattr(layout, name).size,
+            f"layer {layer}, operation {operation}",
         )
         for layer, name, operation in (
-            (1, "qkv", "qkv: ring"), (0, "decay", "decay: decay state"), (0, "out", "attention or out"),
-            (1, "up", "up"), (0, "down", "down"),
+            (1, "qkv", "qkv: ring"),
+            (0, "decay", "decay: decay state"),
+            (0, "out", "attention or out"),
+            (1, "up", "up"),
+            (0, "down", "down"),
         )
     }
     embedding = layout.shape.vocab // layout.engine.side_channels * layout.embed_beats
@@ -32,8 +37,14 @@ def regions(layout) -> dict[str, tuple[int, int, str]]:
 
 
 PLACES = (
-    "embedding", "qkv of layer 1", "decay of layer 0", "out of layer 0", "up of layer 1", "down of layer 0",
-    "prior", "head"
+    "embedding",
+    "qkv of layer 1",
+    "decay of layer 0",
+    "out of layer 0",
+    "up of layer 1",
+    "down of layer 0",
+    "prior",
+    "head",
 )
 
 

@@ -55,13 +55,22 @@ def test_split_of_a_short_text_holds_something_out():
 
 
 def test_sword_markup_becomes_plain_verses(tmp_path):
-    write_sword(tmp_path, "ot", [
-        [b"", b'<milestone type="x-importer"/>', b'<div type="front"/>Preface', b'<chapter n="1" sID="1"/>',
-         b'<w lemma="1">In</w> the <note>a <b>note</b></note>beginning,\n ' + "“God’s”".encode()],
-        [b"a &amp; b<chapter eID=\"1\"/>", b'<title>Two</title><chapter osisID="Gen.2" sID="2"/>', b"c"],
-    ])
+    write_sword(
+        tmp_path,
+        "ot",
+        [
+            [
+                b"",
+                b'<milestone type="x-importer"/>',
+                b'<div type="front"/>Preface',
+                b'<chapter n="1" sID="1"/>',
+                b'<w lemma="1">In</w> the <note>a <b>note</b></note>beginning,\n ' + "“God’s”".encode(),
+            ],
+            [b'a &amp; b<chapter eID="1"/>', b'<title>Two</title><chapter osisID="Gen.2" sID="2"/>', b"c"],
+        ],
+    )
     write_sword(tmp_path, "nt", [[b'<chapter sID="3"/><title/>d<title>x</title> ' + "—e".encode()]])
-    assert corpus.parse_sword(tmp_path) == [["In the beginning, \"God's\"", "a & b"], ["c"], ["d - e"]]
+    assert corpus.parse_sword(tmp_path) == [['In the beginning, "God\'s"', "a & b"], ["c"], ["d - e"]]
 
 
 def test_unusable_sources_are_user_errors(tmp_path):

@@ -26,6 +26,7 @@ def _one_thread():
 
 # --- one token at a time, in numpy, from the state dict's names ---
 
+
 def norm(x, state, name):
     centred = x - x.mean()
     return centred / math.sqrt((centred**2).mean() + 1e-5) * state[f"{name}.weight"] + state[f"{name}.bias"]
@@ -70,8 +71,11 @@ class Stepper:
         e = event(c, state[f"{name}.tcam.event_threshold"])
         attention = f"{name}.tcam.sparse_attn"
         q, k, v = (
-            event(state[f"{attention}.{x}_proj.weight"] @ e, state[f"{attention}.{x}_event_threshold"])
-            .reshape(shape.heads, shape.head_width) for x in "qkv")
+            event(
+                state[f"{attention}.{x}_proj.weight"] @ e, state[f"{attention}.{x}_event_threshold"]
+            ).reshape(shape.heads, shape.head_width)
+            for x in "qkv"
+        )
         self.rings[layer][shape.slot(self.position)] = self.position, k, v
         o = self.attention(q, self.rings[layer].values()).reshape(-1)
         alpha = np.repeat(sigmoid(state[f"{name}.tcam.decay_raw"]), shape.head_width)
@@ -88,9 +92,12 @@ class Stepper:
     def attention(self, q, ring):
         heads, scale = self.shape.heads, math.sqrt(self.shape.head_width)
         slopes = 2.0 ** (-8.0 * (np.arange(heads) + 1) / heads)
-        weights = np.array([
-            np.maximum(0, (q * k).sum(1) / scale - slopes * (self.position - position))
-            for position, k, _ in ring])
+        weights = np.array(
+            [
+                np.maximum(0, (q * k).sum(1) / scale - slopes * (self.position - position))
+                for position, k, _ in ring
+            ]
+        )
         values = np.array([v for _, _, v in ring])
         return (weights[..., None] * values).sum(0) / (weights.sum(0) + 1e-6)[:, None]
 
@@ -140,24 +147,45 @@ def test_visibility_is_the_rings():
 
 
 def test_state_dict_names():
-    layer = ["tcam.tcam_proj.weight", "tcam.out_proj.weight", "tcam.decay_raw", "tcam.attn_gate",
-             "tcam.norm.weight", "tcam.norm.bias", "tcam.event_threshold", "ffn.up.weight", "ffn.down.weight",
-             "ffn.norm.weight", "ffn.norm.bias", "ffn.event_threshold", "ffn.spike_threshold",
-             "spike_threshold"]
+    layer = [
+        "tcam.tcam_proj.weight",
+        "tcam.out_proj.weight",
+        "tcam.decay_raw",
+        "tcam.attn_gate",
+        "tcam.norm.weight",
+        "tcam.norm.bias",
+        "tcam.event_threshold",
+        "ffn.up.weight",
+        "ffn.down.weight",
+        "ffn.norm.weight",
+        "ffn.norm.bias",
+        "ffn.event_threshold",
+        "ffn.spike_threshold",
+        "spike_threshold",
+    ]
     layer += [f"tcam.sparse_attn.{x}_{part}" for x in "qkv" for part in ("proj.weight", "event_threshold")]
-    expected = ["spike_encoder.frontend.text_embedding.weight", "spike_encoder.norm.weight",
-                "spike_encoder.norm.bias", "output_head.output_proj.weight", "output_head.prior_net.0.weight",
-                "output_head.prior_net.2.weight"]
+    expected = [
+        "spike_encoder.frontend.text_embedding.weight",
+        "spike_encoder.norm.weight",
+        "spike_encoder.norm.bias",
+        "output_head.output_proj.weight",
+        "output_head.prior_net.0.weight",
+        "output_head.prior_net.2.weight",
+    ]
     expected += [f"blocks.{n}.{name}" for n in range(SHAPE.layers) for name in layer]
     assert sorted(FloatModel(SHAPE).state_dict()) == sorted(expected)
 
 
 # --- operations ---
 
+
 def test_event_values_and_gradient():
     theta = torch.tensor(2.0, dtype=torch.float64)
-    x = torch.tensor([0.0, 1.99, 2.0, -2.0, 3.0, 4.99, 5.0, 5.01, -7.0, 254.0, 1e6, -1e6],
-                     dtype=torch.float64, requires_grad=True)
+    x = torch.tensor(
+        [0.0, 1.99, 2.0, -2.0, 3.0, 4.99, 5.0, 5.01, -7.0, 254.0, 1e6, -1e6],
+        dtype=torch.float64,
+        requires_grad=True,
+    )
     e = Event.apply(x, theta)
     assert e.tolist() == [0, 0, 1, -1, 2, 2, 2, 3, -4, 127, 127, -127]  # 3/2 and 5/2 round to even, 7/2 to 4
     e.sum().backward()
@@ -221,14 +249,24 @@ WORDS = "light water stone king river house tree bread fire wind".split()
 
 def little_corpus():
     random = np.random.default_rng(5)
-    return [[f"the {WORDS[a]} saw the {WORDS[b]}." for a, b in random.integers(10, size=(6, 2))]
-            for _ in range(60)]
+    return [
+        [f"the {WORDS[a]} saw the {WORDS[b]}." for a, b in random.integers(10, size=(6, 2))]
+        for _ in range(60)
+    ]
 
 
 def run(folder, **changes):
-    config = training.TrainingConfig(**{
-        "seconds": None, "steps": 30, "batch": 4, "sequence": 32, "warm_up": 5, "evaluate_every": 20,
-        **changes})
+    config = training.TrainingConfig(
+        **{
+            "seconds": None,
+            "steps": 30,
+            "batch": 4,
+            "sequence": 32,
+            "warm_up": 5,
+            "evaluate_every": 20,
+            **changes,
+        }
+    )
     return training.train(little_corpus(), folder, shape=SHAPE, training=config)
 
 

@@ -1,6 +1,5 @@
 """What a package holds: every wrong field of its configuration and every wrong tensor is one clear error."""
 
-
 import numpy as np
 import pytest
 from package_damage import edit_json, refuse, reseal

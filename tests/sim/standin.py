@@ -65,18 +65,25 @@ class StandIn(Elaboratable):
         size = (self.engine.beat_bytes - 1).bit_length()
         for bus in self.memory:
             m.d.comb += [
-                bus.arsize.eq(size), bus.awsize.eq(size), bus.arburst.eq(BURST_INCR),
+                bus.arsize.eq(size),
+                bus.awsize.eq(size),
+                bus.arburst.eq(BURST_INCR),
                 bus.awburst.eq(BURST_INCR),
-                bus.arlen.eq(0), bus.awlen.eq(0), bus.wstrb.eq(~0), bus.wlast.eq(1), bus.bready.eq(1),
+                bus.arlen.eq(0),
+                bus.awlen.eq(0),
+                bus.wstrb.eq(~0),
+                bus.wlast.eq(1),
+                bus.bready.eq(1),
                 bus.rready.eq(1),
             ]
         args, reader, writer = control.args, self.memory[1], self.memory[0]
         # A port that nothing drives would become an input.
         m.d.comb += [s.eq(0) for bus in self.memory if bus is not reader for s in (bus.araddr, bus.arvalid)]
         m.d.comb += [
-            s.eq(0) for bus in self.memory if bus is not writer for s in (
-                bus.awaddr, bus.awvalid, bus.wdata, bus.wvalid
-            )
+            s.eq(0)
+            for bus in self.memory
+            if bus is not writer
+            for s in (bus.awaddr, bus.awvalid, bus.wdata, bus.wvalid)
         ]
         asked, got, idle = Signal(16), Signal(16), Signal(32)
         total, worst = Signal(32), Signal(2)

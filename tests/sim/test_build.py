@@ -15,6 +15,7 @@ pytestmark = pytest.mark.timeout(60)
 def test_second_build_is_the_first(standin, library, monkeypatch):
     def never(*_):
         raise AssertionError("built again")
+
     monkeypatch.setattr(build.Tools, "verilate", never)
     assert build.build_model(standin.sources, standin.engine, library.parents[1]) == library
     with pytest.raises(AssertionError, match="built again"):
@@ -24,7 +25,9 @@ def test_second_build_is_the_first(standin, library, monkeypatch):
 def test_key_follows_content():
     base = build._key(["-O3"], {"a.v": b"1", "b.v": b"2"})
     others = [
-        (["-O2"], {"a.v": b"1", "b.v": b"2"}), (["-O3"], {"a.v": b"12", "b.v": b""}), (["-O3"], {"a.v": b"1"})
+        (["-O2"], {"a.v": b"1", "b.v": b"2"}),
+        (["-O3"], {"a.v": b"12", "b.v": b""}),
+        (["-O3"], {"a.v": b"1"}),
     ]
     assert base not in [build._key(*other) for other in others]
 
@@ -46,7 +49,7 @@ def test_interrupted_build_leaves_nothing(tmp_path):
     with pytest.raises(Interrupt):
         build._cached(tmp_path, "k", "x.so", interrupted)
     assert [p.name for p in tmp_path.iterdir()] == ["k.lock"]
-    (tmp_path / "k.work").mkdir()       # what a killed process leaves
+    (tmp_path / "k.work").mkdir()  # what a killed process leaves
     (tmp_path / "k.work" / "build").mkdir()
     assert build._cached(tmp_path, "k", "x.so", whole).read_text() == "whole"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["k", "k.lock"]
@@ -69,6 +72,7 @@ def test_bad_verilog_says_what_is_wrong(tmp_path, standin):
 
 def test_progress_tells_stages(tmp_path, standin, monkeypatch):
     """Stages in order, compile steps counted to the end (the tools are replaced: no compiler runs)."""
+
     def run(self, command, folder, on_line=None):
         lines = ["g++ -c a.cpp", "echo", "g++ -c b.cpp", "g++ -shared"]
         for line in lines if on_line else ():
@@ -78,6 +82,7 @@ def test_progress_tells_stages(tmp_path, standin, monkeypatch):
         if "--cc" in command:
             (folder / "objects").mkdir()
         return "\n".join(lines)
+
     monkeypatch.setattr(build.Tools, "run", run)
     told = []
     build.build_model(standin.sources, standin.engine, tmp_path, progress=lambda *event: told.append(event))
@@ -90,14 +95,19 @@ def test_manifest_round_trip(standin):
     assert again.uuid == "01234567-89ab-cdef-0123-456789abcdef"
 
 
-@pytest.mark.parametrize("change, message", [
-    ({"format_version": 2}, "format_version"), ({"kernel": "other"}, "other"),
-    ({"build_id": "12"}, "build_id"),
-    ({"files": {"symlight.v": {"sha256": "0"}}}, "not the file"),
-    ({"files": {"x.v": {"sha256": "0"}}}, "cannot be read"),
-    ({"engine": {"channels": 1}}, "engine"), ({"files": []}, "objects"),
-    ({"files": {"symlight.v": 1}}, "sha256"),
-])
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"format_version": 2}, "format_version"),
+        ({"kernel": "other"}, "other"),
+        ({"build_id": "12"}, "build_id"),
+        ({"files": {"symlight.v": {"sha256": "0"}}}, "not the file"),
+        ({"files": {"x.v": {"sha256": "0"}}}, "cannot be read"),
+        ({"engine": {"channels": 1}}, "engine"),
+        ({"files": []}, "objects"),
+        ({"files": {"symlight.v": 1}}, "sha256"),
+    ],
+)
 def test_bad_manifest_is_refused(tmp_path, standin, change, message):
     shutil.copytree(standin.path, tmp_path / "k")
     file = tmp_path / "k" / "manifest.json"

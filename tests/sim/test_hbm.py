@@ -25,7 +25,9 @@ def traffic(traffic_library):
         beats = np.ascontiguousarray(np.broadcast_to(beats, addresses.shape), np.uint8)
         issued, done = np.zeros((2, addresses.size), np.int64)
         cycles = library.traffic_run(
-            ",".join(f"{k}={v}" for k, v in settings.items()).encode(), mhz, beat_bytes,
+            ",".join(f"{k}={v}" for k, v in settings.items()).encode(),
+            mhz,
+            beat_bytes,
             ctypes.c_uint64(seed),
             ctypes.c_int64(addresses.size),
             *(ctypes.c_void_p(a.ctypes.data) for a in (addresses, beats, issued, done)),
@@ -74,7 +76,7 @@ def test_default_latency(traffic):
     assert latency.mean() / 0.175 == pytest.approx(198, rel=0.02)
 
 
-ROWS = {    # piece: 256b@175 and 512b@175 with 32 and 64 bursts in flight, then 256b@300 with 64
+ROWS = {  # piece: 256b@175 and 512b@175 with 32 and 64 bursts in flight, then 256b@300 with 64
     32: (5.24, 5.49, 5.22, 5.47, 8.99),
     64: (5.50, 5.60, 10.42, 10.90, 9.53),
     128: (5.60, 5.60, 10.92, 10.92, 9.52),
@@ -87,10 +89,12 @@ def test_ascending_pieces(traffic, size):
     ports = [(175, 32, 32), (175, 32, 64), (175, 64, 32), (175, 64, 64), (300, 32, 64)]
     addresses = ascending(size)
     for (mhz, beat, bursts), expected in zip(ports, ROWS[size], strict=True):
-        aligned = addresses // beat * beat      # a piece narrower than a beat reads the whole beat
+        aligned = addresses // beat * beat  # a piece narrower than a beat reads the whole beat
         cycles, _ = traffic(aligned, max(1, size // beat), mhz, beat, bursts=bursts, **NATIVE)
         assert rate(addresses.size * size, cycles, mhz) == pytest.approx(expected, rel=0.02), (
-            mhz, beat, bursts
+            mhz,
+            beat,
+            bursts,
         )
 
 

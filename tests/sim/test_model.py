@@ -25,9 +25,11 @@ class Rig:
         self.model = Model(library, channels=2, clock_mhz=175, settings=settings, **options)
         self.io = np.full(4096, 0xEE, np.uint8)
         rng = np.random.default_rng(5)
-        self.weights = np.ascontiguousarray(
-            rng.integers(0, 1 << 32, (words, BEAT // 4), np.uint32)
-        ).view(np.uint8).reshape(-1)
+        self.weights = (
+            np.ascontiguousarray(rng.integers(0, 1 << 32, (words, BEAT // 4), np.uint32))
+            .view(np.uint8)
+            .reshape(-1)
+        )
         self.model.attach(0, IO, self.io)
         self.model.attach(1, WEIGHTS, self.weights)
 
@@ -49,7 +51,7 @@ class Rig:
         return self.io[:BEAT].view(np.uint32)
 
     def sum(self, beats):
-        return int(self.weights.view(np.uint32)[:beats * BEAT // 4:BEAT // 4].sum(dtype=np.uint32))
+        return int(self.weights.view(np.uint32)[: beats * BEAT // 4 : BEAT // 4].sum(dtype=np.uint32))
 
 
 STALLS = {f"{channel}_stall": 90 for channel in ("ar", "r", "aw", "w", "b")}
@@ -73,6 +75,7 @@ def test_same_seed_same_cycles(library):
         rig = Rig(library, settings=STALLS, seed=seed)
         rig.run(n_prompt=200)
         return rig.model.cycles
+
     assert cycles(1) == cycles(1)
     assert len({cycles(seed) for seed in range(8)}) > 1
 

@@ -15,16 +15,41 @@ pytestmark = pytest.mark.timeout(120)
 CACHE = Path(__file__).resolve().parents[2] / "build" / "models"
 CHANNELS = 3
 WIDTHS = {
-    "araddr": 64, "awaddr": 64, "rdata": 256, "wdata": 256, "wstrb": 32, "arlen": 8, "awlen": 8, "arsize": 3,
-    "awsize": 3, "arburst": 2, "awburst": 2, "rresp": 2, "bresp": 2,
+    "araddr": 64,
+    "awaddr": 64,
+    "rdata": 256,
+    "wdata": 256,
+    "wstrb": 32,
+    "arlen": 8,
+    "awlen": 8,
+    "arsize": 3,
+    "awsize": 3,
+    "arburst": 2,
+    "awburst": 2,
+    "rresp": 2,
+    "bresp": 2,
 }
 INPUTS = {"arready", "rdata", "rresp", "rlast", "rvalid", "awready", "wready", "bresp", "bvalid"}
 CONTROL_INPUTS = {
-    "awaddr": 12, "awvalid": 1, "wdata": 32, "wstrb": 4, "wvalid": 1, "bready": 1, "araddr": 12, "arvalid": 1,
+    "awaddr": 12,
+    "awvalid": 1,
+    "wdata": 32,
+    "wstrb": 4,
+    "wvalid": 1,
+    "bready": 1,
+    "araddr": 12,
+    "arvalid": 1,
     "rready": 1,
 }
 CONTROL_OUTPUTS = {
-    "awready": 1, "wready": 1, "bresp": 2, "bvalid": 1, "arready": 1, "rdata": 32, "rresp": 2, "rvalid": 1
+    "awready": 1,
+    "wready": 1,
+    "bresp": 2,
+    "bvalid": 1,
+    "arready": 1,
+    "rdata": 32,
+    "rresp": 2,
+    "rvalid": 1,
 }
 
 
@@ -47,11 +72,23 @@ def channel_text(answer):
     """A channel whose output `y` is a register, or the expression `answer`."""
     bus, idle = _declare("bus__")
     ports = ["clk", "rst", "index", "x", "y", *(f"bus__{n}" for n in AXI_PORTS)]
-    return "\n".join([
-        f"module symlight_channel({', '.join(ports)});", "  input clk;", "  input rst;",
-        "  input [4:0] index;", "  input [69:0] x;", "  output [69:0] y;", *bus, *idle, "  reg [69:0] r;",
-        "  always @(posedge clk) r <= rst ? 0 : x + index + 1;", f"  assign y = {answer};", "endmodule", "",
-    ])
+    return "\n".join(
+        [
+            f"module symlight_channel({', '.join(ports)});",
+            "  input clk;",
+            "  input rst;",
+            "  input [4:0] index;",
+            "  input [69:0] x;",
+            "  output [69:0] y;",
+            *bus,
+            *idle,
+            "  reg [69:0] r;",
+            "  always @(posedge clk) r <= rst ? 0 : x + index + 1;",
+            f"  assign y = {answer};",
+            "endmodule",
+            "",
+        ]
+    )
 
 
 def kernel_text():
@@ -70,7 +107,10 @@ def kernel_text():
         body += bus + idle
         lines += [f"m_axi_hbm{k:02d}_{n}" for n in AXI_PORTS]
     inner = [
-        "module kernel(clk, rst, done);", "  input clk;", "  input rst;", "  output reg done;",
+        "module kernel(clk, rst, done);",
+        "  input clk;",
+        "  input rst;",
+        "  output reg done;",
         "  reg [69:0] n;",
     ]
     inner.append("  always @(posedge clk) n <= rst ? 0 : n + 1;")
@@ -80,15 +120,25 @@ def kernel_text():
         places.append(f"y{k}")
     inner += [f"  always @(posedge clk) done <= ({' + '.join(places)}) == 70'd3006;", "endmodule", ""]
     wires = ", ".join(f".bus__{n}({'0' if n in INPUTS else ''})" for n in AXI_PORTS)
-    return "\n".join([
-        f"module symlight({', '.join(lines)});", *body, "  kernel kernel(ap_clk, !ap_rst_n, interrupt);",
-        "endmodule", "", *inner,
-        "module place(clk, rst, index, x, y);", "  input clk;", "  input rst;", "  input [4:0] index;",
-        "  input [69:0] x;", "  output [69:0] y;",
-        f"  symlight_channel instance(.clk(clk), .rst(rst), .index(index), .x(x), .y(y), {wires});".replace(
-            "instance(", "\\instance ("),
-        "endmodule", "",
-    ])
+    return "\n".join(
+        [
+            f"module symlight({', '.join(lines)});",
+            *body,
+            "  kernel kernel(ap_clk, !ap_rst_n, interrupt);",
+            "endmodule",
+            "",
+            *inner,
+            "module place(clk, rst, index, x, y);",
+            "  input clk;",
+            "  input rst;",
+            "  input [4:0] index;",
+            "  input [69:0] x;",
+            "  output [69:0] y;",
+            f"  symlight_channel \\instance (.clk(clk), .rst(rst), .index(index), .x(x), .y(y), {wires});",
+            "endmodule",
+            "",
+        ]
+    )
 
 
 def run(folder, answer, *, whole, threads=1, limit=5000):
@@ -117,12 +167,22 @@ def test_ports_are_read_from_the_channel_alone():
     text = channel_text("r")
     ports = channel_ports(text + kernel_text())
     assert [(p.direction, p.width, p.name) for p in ports[:5]] == [
-        ("input", "", "clk"), ("input", "", "rst"), ("input", "[4:0] ", "index"), ("input", "[69:0] ", "x"),
+        ("input", "", "clk"),
+        ("input", "", "rst"),
+        ("input", "[4:0] ", "index"),
+        ("input", "[69:0] ", "x"),
         ("output", "[69:0] ", "y"),
     ]
     assert len(ports) == 5 + len(AXI_PORTS) and sum(p.is_bus for p in ports) == len(AXI_PORTS)
     assert channel_ports(kernel_text()) == []
-    assert channel_ports(empty_channel(ports).replace(" /* verilator public_flat_rd */", "").replace(
-        " /* verilator public_flat_rw */", "").replace("output reg", "output")) == ports
+    assert (
+        channel_ports(
+            empty_channel(ports)
+            .replace(" /* verilator public_flat_rd */", "")
+            .replace(" /* verilator public_flat_rw */", "")
+            .replace("output reg", "output")
+        )
+        == ports
+    )
     with pytest.raises(UserError, match="generate the kernel again"):
         channel_ports(text.replace("  input rst;\n", ""))

@@ -105,7 +105,9 @@ def test_opening(standin, plug, tmp_path):
     banks = image.get_mems()
     assert len(banks) == 32 and [m.get_used() for m in banks[:3]] == [True, True, False]
     assert (banks[1].get_tag(), banks[1].get_base_address(), banks[1].get_size_kb()) == (
-        "HBM[1]", 1 << 28, 1 << 18
+        "HBM[1]",
+        1 << 28,
+        1 << 18,
     )
     with pytest.raises(RuntimeError, match="No such kernel"):
         pyxrt.kernel(device, uuid, "other")
@@ -127,8 +129,10 @@ def test_loading_the_same_again_does_nothing(standin, plug, tmp_path):
     program.device.load_xclbin(str(standin.path))
     assert card.model is model and program.run.wait(1) is TIMEOUT
     other = write_kernel(
-        tmp_path, engine=standin.engine, build_id="f" * 32,
-        files={"symlight.v": standin.sources[0].read_text()}
+        tmp_path,
+        engine=standin.engine,
+        build_id="f" * 32,
+        files={"symlight.v": standin.sources[0].read_text()},
     )
     with pytest.raises(RuntimeError, match="busy"):
         program.device.load_xclbin(str(other.path))
@@ -171,6 +175,7 @@ def test_information(standin, plug):
 def test_ctrl_c_while_waiting(standin, plug):
     """The exception arrives soon, and the run can still be waited for."""
     import signal
+
     plug()
     program = Program(standin)
     program.start(n_prompt=1, n_new=8_000_000, run_id=4)

@@ -20,7 +20,7 @@ def test_host_and_device_memory_differ_until_sync(standin, plug):
     assert not program.io.read(16, 0).any(), "nothing was synchronised yet"
     assert program.answer()[0] == 1
     program.io.map()[0] = 77
-    program.io.sync(FROM)           # the 2.16 form: the whole buffer
+    program.io.sync(FROM)  # the 2.16 form: the whole buffer
     assert program.io.read(1, 0)[0] == 1, "an unsynchronised write to the mapping is lost"
     program.weights.write(np.zeros(32, np.uint8), 0)
     program.start(n_prompt=1)
@@ -63,7 +63,7 @@ def test_buffers(standin, plug):
     with pytest.raises(MemoryError):
         make(BANK_BYTES + 1)
     with pytest.raises(MemoryError, match="no room"):
-        make(BANK_BYTES)            # there are others in the bank
+        make(BANK_BYTES)  # there are others in the bank
     with pytest.raises(IndexError):
         make(4096, 32)
     with pytest.raises(IndexError):

@@ -3,11 +3,6 @@
 Loading checks everything before anything is returned; saving writes a neighbouring folder and renames it.
 """
 
-import hashlib
-import json
-import os
-import shutil
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,16 +13,33 @@ from safetensors.numpy import save as tensor_bytes
 
 from .config import ModelShape, Numerics
 from .errors import UserError
+from .package_folder import (
+    CONFIG,
+    MANIFEST,
+    TOKENIZER,
+    V2,
+    WEIGHTS,
+    check_folder,
+    only_keys,
+    read_json,
+    write_json,
+    written_folder,
+)
 from .tokenizer import Tokenizer
 from .weights import IntegerModel
 
-FORMAT_VERSION = 1
-MANIFEST, CONFIG, WEIGHTS, TOKENIZER = (
-    "manifest.json",
-    "config.json",
-    "weights.safetensors",
-    "tokenizer.model",
-)
+__all__ = [  # the names of the files are part of the format
+    "CONFIG",
+    "FORMAT_VERSION",
+    "MANIFEST",
+    "TOKENIZER",
+    "WEIGHTS",
+    "Package",
+    "PackageMeta",
+    "load_package",
+    "save_package",
+]
+FORMAT_VERSION = V2.version
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,42 +93,19 @@ def save_package(
     path: str | Path, model: IntegerModel, meta: PackageMeta, tokenizer_bytes: bytes | None = None
 ) -> None:
     """Write a package to `path`, all or nothing. An older package there is replaced, other things refused."""
-    path = Path(path)
-    if path.exists() and not (path / MANIFEST).is_file() and (not path.is_dir() or any(path.iterdir())):
-        raise UserError(f"{path} exists and is not a package; choose another place or remove it")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-    try:
-        temporary.chmod(0o755)
+    with written_folder(Path(path), V2, load_package) as folder:
         config = {"shape": model.shape.to_json(), "numerics": model.numerics.to_json(), **_meta_to_json(meta)}
-        _write_json(temporary / CONFIG, config)
+        write_json(folder / CONFIG, config)
         tensors = {name: np.ascontiguousarray(array) for name, array in model.tensors().items()}
-        (temporary / WEIGHTS).write_bytes(tensor_bytes(tensors))  # save_file would hide it from other users
-        names = [CONFIG, WEIGHTS]
+        (folder / WEIGHTS).write_bytes(tensor_bytes(tensors))  # save_file would hide it from other users
         if tokenizer_bytes is not None:
-            (temporary / TOKENIZER).write_bytes(tokenizer_bytes)
-            names.append(TOKENIZER)
-        files = {
-            name: {"sha256": _sha256(temporary / name), "bytes": (temporary / name).stat().st_size}
-            for name in names
-        }
-        _write_json(temporary / MANIFEST, {"format_version": FORMAT_VERSION, "files": files})
-        load_package(temporary)  # what cannot be loaded is not saved
-        _replace(temporary, path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+            (folder / TOKENIZER).write_bytes(tokenizer_bytes)
 
 
 def load_package(path: str | Path) -> Package:
     """Read and check a package; every fault is a `UserError` that names the file and the value."""
     path = Path(path)
-    if not path.is_dir():
-        raise UserError(
-            f"{path} is not a package folder: " + ("it is a file" if path.exists() else "it does not exist")
-        )
-    if not (path / MANIFEST).is_file():
-        raise UserError(f"{path} is not a package: {MANIFEST} is missing")
-    _check_files(path, _read_json(path / MANIFEST))
+    digest = check_folder(path, V2)
     shape, numerics, meta = _read_config(path / CONFIG)
     tensors = _read_tensors(path / WEIGHTS)
     try:
@@ -124,78 +113,7 @@ def load_package(path: str | Path) -> Package:
     except UserError as error:
         raise UserError(f"{path / WEIGHTS}: {error}") from error
     tokenizer_bytes = (path / TOKENIZER).read_bytes() if (path / TOKENIZER).is_file() else None
-    return Package(
-        path=path, model=model, meta=meta, tokenizer_bytes=tokenizer_bytes, digest=_sha256(path / MANIFEST)
-    )
-
-
-def _replace(temporary: Path, path: Path) -> None:
-    """Rename into place; an older package survives until the new one is complete."""
-    if not path.exists():
-        os.rename(temporary, path)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{path.name}-old-", dir=path.parent))
-    os.rename(path, old / path.name)
-    try:
-        os.rename(temporary, path)
-    except OSError:
-        os.rename(old / path.name, path)
-        raise
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
-
-
-# ---- manifest ------------------------------------------------------------------------------------
-
-
-def _check_files(path: Path, manifest: dict) -> None:
-    """Version, the set of files, their sizes and hashes."""
-    source = path / MANIFEST
-    version = manifest.get("format_version")
-    if version != FORMAT_VERSION or isinstance(version, bool):
-        raise UserError(
-            f"{source}: format_version {version!r} is not supported, this reads version {FORMAT_VERSION}; "
-            "use a matching release or build the package again"
-        )
-    _only_keys(source, manifest, {"format_version", "files"})
-    files = manifest["files"]
-    if not isinstance(files, dict):
-        raise UserError(f"{source}: files is {files!r}, an object of file names is required")
-    for name in (CONFIG, WEIGHTS):
-        if name not in files:
-            raise UserError(f"{source}: {name} is not listed under files, but every package has it")
-    for name in files:
-        if name not in (CONFIG, WEIGHTS, TOKENIZER):
-            raise UserError(f"{source}: file {name!r} is not part of a package of version {FORMAT_VERSION}")
-    for found in sorted(path.iterdir()):
-        if found.name not in files and found.name != MANIFEST:
-            raise UserError(f"{found} is not listed in {MANIFEST}; remove it or build the package again")
-    for name, entry in files.items():
-        if not isinstance(entry, dict) or set(entry) != {"sha256", "bytes"}:
-            raise UserError(
-                f"{source}: the entry of {name} is {entry!r}, an object with sha256 and bytes is required"
-            )
-        _check_file(path / name, entry)
-
-
-def _check_file(file: Path, entry: dict) -> None:
-    if not file.is_file():
-        raise UserError(f"{file} is missing, but {MANIFEST} lists it; copy the package again")
-    size = file.stat().st_size
-    if size != entry["bytes"]:
-        raise UserError(
-            f"{file} has {size} bytes, {MANIFEST} says {entry['bytes']!r}; copy the package again"
-        )
-    digest = _sha256(file)
-    if digest != entry["sha256"]:
-        raise UserError(
-            f"{file} has sha256 {digest}, {MANIFEST} says {entry['sha256']!r}; copy the package again"
-        )
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return Package(path=path, model=model, meta=meta, tokenizer_bytes=tokenizer_bytes, digest=digest)
 
 
 # ---- configuration -------------------------------------------------------------------------------
@@ -213,8 +131,8 @@ def _meta_to_json(meta: PackageMeta) -> dict:
 
 
 def _read_config(file: Path) -> tuple[ModelShape, Numerics, PackageMeta]:
-    config = _read_json(file)
-    _only_keys(file, config, {"shape", "numerics", *_meta_to_json(PackageMeta(name=""))})
+    config = read_json(file)
+    only_keys(file, config, {"shape", "numerics", *_meta_to_json(PackageMeta(name=""))}, V2)
     for key in ("shape", "numerics", "provenance"):
         if not isinstance(config[key], dict):
             raise UserError(f"{file}: {key} is {config[key]!r}, an object is required")
@@ -235,28 +153,6 @@ def _read_config(file: Path) -> tuple[ModelShape, Numerics, PackageMeta]:
     if scale is not None and (type(scale) not in (int, float) or not 0 < scale < 1):
         raise UserError(f"{file}: logit_scale is {scale!r}, null or a number between 0 and 1 is required")
     return shape, numerics, PackageMeta(**{key: config[key] for key in _meta_to_json(PackageMeta(name=""))})
-
-
-def _only_keys(file: Path, data: dict, known: set[str]) -> None:
-    missing, unknown = sorted(known - set(data)), sorted(set(data) - known)
-    if missing:
-        raise UserError(f"{file}: field {missing[0]!r} is missing")
-    if unknown:
-        raise UserError(f"{file}: field {unknown[0]!r} is unknown in version {FORMAT_VERSION}")
-
-
-def _write_json(file: Path, data: dict) -> None:
-    file.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def _read_json(file: Path) -> dict:
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, OSError, RecursionError) as error:
-        raise UserError(f"{file} is not readable JSON ({error}); build the package again") from error
-    if not isinstance(data, dict):
-        raise UserError(f"{file} holds {type(data).__name__}, an object is required")
-    return data
 
 
 def _read_tensors(file: Path) -> dict[str, np.ndarray]:

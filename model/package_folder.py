@@ -1,0 +1,198 @@
+"""Folders of files under a manifest: what all kinds of model packages share (docs/package-format.md).
+
+A folder is checked whole before anything in it is used; a writer fills a neighbouring folder and renames it.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import UserError
+
+MANIFEST, CONFIG, WEIGHTS, TOKENIZER = (
+    "manifest.json",
+    "config.json",
+    "weights.safetensors",
+    "tokenizer.model",
+)
+FILES = (CONFIG, WEIGHTS, TOKENIZER)  # all but the manifest, in its order; the tokenizer is optional
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """A kind of package. `kind` is a field of its manifest; None: the manifest has no such field."""
+
+    kind: str | None
+    title: str  # of the model family, in sentences
+    version: int
+    use: str  # what to do with a package of this kind, in sentences
+
+
+V2 = Format(
+    kind=None,
+    title="SymbolicLight V2",
+    version=1,
+    use="give it to the commands and devices of SymbolicLight V2",
+)
+V1 = Format(
+    kind="symboliclight-v1",
+    title="SymbolicLight V1",
+    version=1,
+    use="it runs with `generate`, `chat`, `eval` and `profile` and --device cpu only",
+)
+FORMATS = {form.kind: form for form in (V2, V1)}
+
+
+@contextmanager
+def written_folder(path: Path, form: Format, check: Callable[[Path], object]) -> Iterator[Path]:
+    """An empty folder to fill with `FILES`; afterwards it gets its manifest, is checked and renamed to `path`.
+
+    An older package at `path` is replaced, other things are refused. `check(folder)` loads what was written:
+    what cannot be loaded is not saved.
+    """
+    if path.exists() and not (path / MANIFEST).is_file() and (not path.is_dir() or any(path.iterdir())):
+        raise UserError(f"{path} exists and is not a package; choose another place or remove it")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+    try:
+        temporary.chmod(0o755)
+        yield temporary
+        files = {
+            name: {"sha256": sha256(temporary / name), "bytes": (temporary / name).stat().st_size}
+            for name in FILES
+            if (temporary / name).exists()
+        }
+        kind = {} if form.kind is None else {"kind": form.kind}
+        write_json(temporary / MANIFEST, {"format_version": form.version, **kind, "files": files})
+        check(temporary)
+        _replace(temporary, path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _replace(temporary: Path, path: Path) -> None:
+    """Rename into place; an older package survives until the new one is complete."""
+    if not path.exists():
+        os.rename(temporary, path)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{path.name}-old-", dir=path.parent))
+    os.rename(path, old / path.name)
+    try:
+        os.rename(temporary, path)
+    except OSError:
+        os.rename(old / path.name, path)
+        raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def package_kind(path: Path) -> str | None:
+    """The kind that the manifest of `path` states; None for V2, and for whatever a V2 loader will refuse."""
+    if not (path / MANIFEST).is_file():
+        return None
+    return read_json(path / MANIFEST).get("kind")
+
+
+def check_folder(path: Path, form: Format) -> str:
+    """Kind, version, the set of files, their sizes and hashes; the package's digest.
+
+    The digest is the SHA-256 of the manifest: it identifies the content. Every fault is a `UserError`.
+    """
+    if not path.is_dir():
+        raise UserError(
+            f"{path} is not a package folder: " + ("it is a file" if path.exists() else "it does not exist")
+        )
+    if not (path / MANIFEST).is_file():
+        raise UserError(f"{path} is not a package: {MANIFEST} is missing")
+    manifest = read_json(path / MANIFEST)
+    _check_kind(path, manifest, form)
+    _check_files(path, manifest, form)
+    return sha256(path / MANIFEST)
+
+
+def _check_kind(path: Path, manifest: dict, form: Format) -> None:
+    kind = manifest.get("kind")
+    if kind == form.kind:
+        return
+    other = FORMATS.get(kind) if kind is None or isinstance(kind, str) else None
+    if other is None:
+        raise UserError(f"{path / MANIFEST}: kind {kind!r} is unknown; use a matching release")
+    raise UserError(f"{path} is a package of {other.title}, but {form.title} is needed here; {other.use}")
+
+
+def _check_files(path: Path, manifest: dict, form: Format) -> None:
+    source = path / MANIFEST
+    version = manifest.get("format_version")
+    if version != form.version or isinstance(version, bool):
+        raise UserError(
+            f"{source}: format_version {version!r} is not supported, this reads version {form.version}; "
+            "use a matching release or build the package again"
+        )
+    only_keys(source, manifest, {"format_version", "files"} | ({"kind"} if form.kind else set()), form)
+    files = manifest["files"]
+    if not isinstance(files, dict):
+        raise UserError(f"{source}: files is {files!r}, an object of file names is required")
+    for name in (CONFIG, WEIGHTS):
+        if name not in files:
+            raise UserError(f"{source}: {name} is not listed under files, but every package has it")
+    for name in files:
+        if name not in FILES:
+            raise UserError(f"{source}: file {name!r} is not part of a package of version {form.version}")
+    for found in sorted(path.iterdir()):
+        if found.name not in files and found.name != MANIFEST:
+            raise UserError(f"{found} is not listed in {MANIFEST}; remove it or build the package again")
+    for name, entry in files.items():
+        if not isinstance(entry, dict) or set(entry) != {"sha256", "bytes"}:
+            raise UserError(
+                f"{source}: the entry of {name} is {entry!r}, an object with sha256 and bytes is required"
+            )
+        _check_file(path / name, entry)
+
+
+def _check_file(file: Path, entry: dict) -> None:
+    if not file.is_file():
+        raise UserError(f"{file} is missing, but {MANIFEST} lists it; copy the package again")
+    size = file.stat().st_size
+    if size != entry["bytes"]:
+        raise UserError(
+            f"{file} has {size} bytes, {MANIFEST} says {entry['bytes']!r}; copy the package again"
+        )
+    digest = sha256(file)
+    if digest != entry["sha256"]:
+        raise UserError(
+            f"{file} has sha256 {digest}, {MANIFEST} says {entry['sha256']!r}; copy the package again"
+        )
+
+
+def sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def only_keys(file: Path, data: dict, known: set[str], form: Format) -> None:
+    """A `UserError` unless `data` has exactly the fields `known`."""
+    missing, unknown = sorted(known - set(data)), sorted(set(data) - known)
+    if missing:
+        raise UserError(f"{file}: field {missing[0]!r} is missing")
+    if unknown:
+        raise UserError(f"{file}: field {unknown[0]!r} is unknown in version {form.version}")
+
+
+def write_json(file: Path, data: dict) -> None:
+    file.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_json(file: Path) -> dict:
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, OSError, RecursionError) as error:
+        raise UserError(f"{file} is not readable JSON ({error}); build the package again") from error
+    if not isinstance(data, dict):
+        raise UserError(f"{file} holds {type(data).__name__}, an object is required")
+    return data

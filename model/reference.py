@@ -1,6 +1,6 @@
 """The integer reference: one token a pass, exactly as docs/arithmetic.md says.
 
-    token -> encoder -> block 0 -> .. -> block L-1 -> (head -> argmax)
+    token -> encoder -> block 0 -> .. -> block L-1 -> (head -> argmax, or a draw)
 
 Hardware must equal it bit for bit. Matrix products run in float32 or float64 BLAS, whichever is exact.
 """
@@ -13,6 +13,7 @@ import numpy as np
 from . import ops
 from .config import MAX_POSITION
 from .errors import UserError
+from .sampling import SamplerSettings, choose
 from .state import State
 from .weights import BlockWeights, IntegerModel
 
@@ -96,7 +97,7 @@ class PreparedHead:
 class PassResult:
     """One pass; `active` [L, 4] counts nonzero inputs by SITES.
 
-    `token` and `logits` are None unless the head was asked for.
+    `token` (the argmax) and `logits` are None unless the head was asked for.
     """
 
     position: int
@@ -213,8 +214,14 @@ class Reference:
         eos: int | None = None,
         on_token: Callable[[int], None] | None = None,
         on_pass: Callable[[PassResult], None] | None = None,
+        settings: SamplerSettings | None = None,
+        all_logits: bool = False,
     ) -> Run:
-        """A run as docs/arithmetic.md section 7 says; a bad one is refused before anything changes."""
+        """A run as docs/arithmetic.md section 7 says; a bad one is refused before anything changes.
+
+        Tokens are drawn with `settings`, without them they are the argmax. `all_logits` evaluates the head in
+        every pass, so that `on_pass` sees the logits of prompt positions too.
+        """
         state = self.state
         inputs = [] if state.pending is None else [state.pending]
         inputs += [int(token) for token in prompt]
@@ -232,14 +239,14 @@ class Reference:
             )
         run = Run(active=np.zeros((self.shape.layers, len(SITES)), np.int64))
 
-        def one_pass(token: int, want_logits: bool) -> int | None:
-            result = self.ingest(token, want_logits)
+        def one_pass(token: int, want_token: bool) -> int | None:
+            result = self.ingest(token, want_token or all_logits)
             run.passes += 1
-            run.head_evaluations += want_logits
+            run.head_evaluations += result.logits is not None
             run.active += result.active
             if on_pass is not None:
                 on_pass(result)
-            return result.token
+            return choose(result.logits, settings, state.position) if want_token else None
 
         for token in inputs[:-1]:
             one_pass(token, False)

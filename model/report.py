@@ -1,4 +1,4 @@
-"""The measured parts of docs/demo-model.md: `python -m symlight.model.report` prints them as Markdown.
+"""The quality tables of docs/demo-model.md: `python -m symlight.model.report` prints them as Markdown.
 
 The integer model is measured on its own; the float model needs a checkpoint, and PyTorch.
 """
@@ -15,31 +15,7 @@ from . import corpus as corpora
 from .errors import UserError
 from .evaluate import Evaluation, evaluate, pieces, weighted_density
 from .package import Package, load_package
-from .reference import SITES, STOP_EOS, Reference
-
-PROMPTS = (
-    "In the beginning",
-    "And God said",
-    "The king of Israel",
-    "Moses said to the people",
-    "Jesus answered them",
-    "He went up to Jerusalem",
-    "Yahweh spoke to Moses, saying,",
-    "Behold, the days come",
-    "The sons of David",
-    "Blessed is the man",
-    "Don't be afraid",
-    "In the day of trouble",
-    "The wise man",
-    "My soul waits for",
-    "They came to the river",
-    "The priest shall burn",
-    "Peter and John",
-    "Now there was a man",
-    "Grace to you and peace",
-    "The gold and the silver",
-)
-NEW_TOKENS = 48
+from .reference import SITES
 
 
 def heldout_tokens(package: Package, text: corpora.Corpus) -> np.ndarray:
@@ -69,15 +45,6 @@ def float_quality(checkpoint: Path, tokens: np.ndarray) -> tuple[float, np.ndarr
             loss += float(torch.nn.functional.cross_entropy(logits, targets, reduction="sum"))
             chosen.append(logits.argmax(dim=1).numpy())
     return loss / (len(tokens) - 1), np.concatenate(chosen)
-
-
-def continuation(package: Package, prompt: str, count: int = NEW_TOKENS) -> tuple[str, bool]:
-    """(greedy text of the integer reference after the prompt, whether the end of the sequence ended it)."""
-    tokens = package.tokenizer.encode(prompt)
-    run = Reference(package.model).generate(tokens, count, package.meta.eos)
-    new = [token for token in run.tokens if token != package.meta.eos]
-    whole, given = (package.tokenizer.decode(ids) for ids in (tokens + new, tokens))
-    return whole[len(given) :], run.stop_reason == STOP_EOS
 
 
 def quality_table(package: Package, checkpoint: Path | None, text: corpora.Corpus) -> Iterator[str]:
@@ -110,20 +77,12 @@ def density_table(package: Package, result: Evaluation) -> Iterator[str]:
     yield from ("", f"Weighted by the weight bytes behind each site: {whole:.1%}.")
 
 
-def prompt_lines(package: Package) -> Iterator[str]:
-    """Lines: one item a prompt, prompt in bold; a line end in the text is shown as a slash."""
-    for prompt in PROMPTS:
-        text, ended = continuation(package, prompt)
-        shown = text.rstrip("\n").replace("\n", " / ").replace("*", "\\*")
-        yield f"- **{prompt}**{shown}" + (" *(end)*" if ended else "")
-
-
 def _cell(value: float | None, form: str = ".4f") -> str:
     return "" if value is None else format(value, form)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print the tables, then the continuations."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(prog="python -m symlight.model.report", description=__doc__)
     parser.add_argument("--package", type=Path, required=True, help="folder of the integer model")
     parser.add_argument("--checkpoint", type=Path, help="float model it was made of; default: integers only")
@@ -133,9 +92,6 @@ def main(arguments: list[str] | None = None) -> None:
     if package.meta.logit_scale is None:
         raise UserError(f"package {given.package} has no logit scale, so its loss is unknown")
     for line in quality_table(package, given.checkpoint, corpora.read_text(given.heldout)):
-        print(line)
-    print()
-    for line in prompt_lines(package):
         print(line)
 
 

@@ -1,6 +1,6 @@
 """The measured parts of "Choosing a token": `python -m symlight.model.sampling_report` prints them.
 
-The real logits are those of a package after its twenty prompts of `model.report`, each continued greedily.
+The real logits are those of a package after the twenty prompts of `model.prompts`, each continued greedily.
 """
 
 import argparse
@@ -13,8 +13,8 @@ import numpy as np
 
 from .errors import UserError
 from .package import Package, load_package
+from .prompts import NEW_TOKENS, PROMPTS
 from .reference import Reference
-from .report import NEW_TOKENS, PROMPTS
 from .sampling import SamplerSettings, SamplingOptions, candidates, kept, weights
 
 TEMPERATURES = (0.3, 0.8, 1.0, 1.5)

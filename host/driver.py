@@ -18,6 +18,7 @@ from symlight.model.state import State
 from symlight.model.weights import IntegerModel
 
 from .card import SCALAR_LIMIT, Card
+from .choosing import PLAIN, Features, RunOptions, check_options
 from .machine import OnToken, Progress, RunResult, check_input, silent
 from .mailbox import BYTES as MAILBOX_BYTES
 from .mailbox import Mailbox
@@ -53,6 +54,8 @@ class Accelerator:
     grace_ms : int
         How long an interrupted run may go on, so that the card is left idle.
     """
+
+    features = Features()
 
     def __init__(
         self,
@@ -138,11 +141,17 @@ class Accelerator:
             self._execute(Command.LOAD, watchdog=SHORT_CYCLES)
 
     def run(
-        self, prompt: Sequence[int], n_new: int, eos: int | None, on_token: OnToken | None = None
+        self,
+        prompt: Sequence[int],
+        n_new: int,
+        eos: int | None,
+        on_token: OnToken | None = None,
+        options: RunOptions = PLAIN,
     ) -> RunResult:
         """One run; refused before anything changes when it cannot be done."""
         self._check_session()
         check_input(self, prompt, n_new, eos)
+        check_options(self.name, self.features, options)
         ids = np.asarray(prompt, "<u4")
         self._card.write("io", Io.PROMPT, ids)
         self._tokens.clear(n_new)
@@ -168,6 +177,10 @@ class Accelerator:
             cycles=mailbox.cycles(),
             bytes_read=mailbox.bytes_read(self._layout.engine.beat_bytes),
         )
+
+    def replace_pending(self, token: int) -> None:
+        """Kernels give no logits back, so nothing can be chosen for them."""
+        raise UserError(f"{self.name}: this kernel's pending token cannot be replaced")
 
     def _default_watchdog(self, passes: int) -> int:
         one = 4 * self._layout.size + 20_000 * self.shape.layers + 50_000

@@ -17,6 +17,8 @@ from symlight.model.errors import UserError
 from symlight.model.reference import SITES
 from symlight.model.state import State
 
+from .choosing import PLAIN, Features, RunOptions
+
 OnToken = Callable[[int], None]
 Progress = Callable[[str, int, int], None]  # stage, done, total (0: unknown)
 
@@ -51,7 +53,10 @@ class Cycles:
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """One run, or several of one turn added up. `cycles` and `bytes_read` are None where nothing is timed."""
+    """One run, or several of one turn added up. `cycles` and `bytes_read` are None where nothing is timed.
+
+    `logits` and `candidates` are None unless the run was asked for them (`host.choosing.Logits`).
+    """
 
     tokens: list[int] = field(default_factory=list)
     stop_reason: str = "length"  # length, eos or stop
@@ -60,6 +65,8 @@ class RunResult:
     active: np.ndarray  # [layers, 4] nonzero inputs by SITES, summed over the passes
     cycles: Cycles | None = None
     bytes_read: dict[str, int] | None = None
+    logits: np.ndarray | None = None  # [rows, V] int64, a row per pass or per generated token
+    candidates: np.ndarray | None = None  # [tokens, K, 2] int64: id and logit, in order
 
     @property
     def passes(self) -> int:
@@ -92,6 +99,8 @@ class RunResult:
             decode_passes=self.decode_passes + other.decode_passes,
             cycles=cycles,
             bytes_read=bytes_read,
+            logits=_joined(self.logits, other.logits),
+            candidates=_joined(self.candidates, other.candidates),
         )
 
     def density(self, shape: ModelShape) -> np.ndarray | None:
@@ -100,6 +109,10 @@ class RunResult:
             return None
         inputs = np.array([shape.ffn if site == "down" else shape.width for site in SITES])
         return self.active / (inputs * self.passes)
+
+
+def _joined(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | None:
+    return None if first is None or second is None else np.concatenate([first, second])
 
 
 class Machine(Protocol):
@@ -112,6 +125,8 @@ class Machine(Protocol):
     shape : ModelShape
     clock_mhz : float | None
         Kernel clock; None where nothing is timed.
+    features : Features
+        What it can do besides greedy runs.
     position, pending
         Of the session, as the last run left it.
     """
@@ -119,6 +134,7 @@ class Machine(Protocol):
     name: str
     shape: ModelShape
     clock_mhz: float | None
+    features: Features
 
     @property
     def position(self) -> int: ...
@@ -130,9 +146,17 @@ class Machine(Protocol):
         """Start a new session; also the way out after a fault."""
 
     def run(
-        self, prompt: Sequence[int], n_new: int, eos: int | None, on_token: OnToken | None = None
+        self,
+        prompt: Sequence[int],
+        n_new: int,
+        eos: int | None,
+        on_token: OnToken | None = None,
+        options: RunOptions = PLAIN,
     ) -> RunResult:
-        """One run with the semantics of docs/arithmetic.md section 7."""
+        """One run with the semantics of docs/arithmetic.md sections 7 and 9."""
+
+    def replace_pending(self, token: int) -> None:
+        """Make `token` the pending one; only with `features.logits`, and only while one is pending."""
 
     def read_state(self) -> State: ...
 

@@ -9,6 +9,7 @@ from symlight.model.reference import PassResult, Reference
 from symlight.model.state import State
 from symlight.model.weights import IntegerModel
 
+from .choosing import PLAIN, Features, Logits, RunOptions, check_options, logit_fields, logit_row
 from .machine import OnToken, RunResult, check_input
 
 
@@ -17,6 +18,7 @@ class ReferenceMachine:
 
     name = "reference"
     clock_mhz = None
+    features = Features(sampling=True, logits=True)
 
     def __init__(self, model: IntegerModel):
         self._reference = Reference(model)
@@ -36,22 +38,39 @@ class ReferenceMachine:
         self._lost = False
 
     def run(
-        self, prompt: Sequence[int], n_new: int, eos: int | None, on_token: OnToken | None = None
+        self,
+        prompt: Sequence[int],
+        n_new: int,
+        eos: int | None,
+        on_token: OnToken | None = None,
+        options: RunOptions = PLAIN,
     ) -> RunResult:
         if self._lost:
             raise UserError("the session was interrupted in the middle of a run; reset it and start again")
         check_input(self, prompt, n_new, eos)
+        check_options(self.name, self.features, options)
         inputs = len(prompt) + (self.pending is not None)
         active = np.zeros((self.shape.layers, 4), np.int64)
         passes = 0
+        rows: list[np.ndarray] = []
 
         def on_pass(result: PassResult) -> None:
             nonlocal passes
             passes += 1
             active[...] += result.active
+            if result.logits is not None and options.logits is not Logits.NONE:
+                rows.append(logit_row(result.logits, options.logits))
 
         try:
-            run = self._reference.generate(prompt, n_new, eos, on_token=on_token, on_pass=on_pass)
+            run = self._reference.generate(
+                prompt,
+                n_new,
+                eos,
+                on_token=on_token,
+                on_pass=on_pass,
+                settings=options.settings,
+                all_logits=options.logits is Logits.ALL,
+            )
         except KeyboardInterrupt:
             self._lost = True  # a pass may be half done
             raise
@@ -62,7 +81,15 @@ class ReferenceMachine:
             active=active,
             prompt_passes=prompt_passes,
             decode_passes=passes - prompt_passes,
+            **logit_fields(rows, options.logits, self.shape.vocab),
         )
+
+    def replace_pending(self, token: int) -> None:
+        if self.pending is None:
+            raise UserError("no token is pending, so none can be replaced")
+        if not 0 <= token < self.shape.vocab:
+            raise UserError(f"token {token} is outside the vocabulary 0..{self.shape.vocab - 1} of the model")
+        self._reference.state.pending = token
 
     def read_state(self) -> State:
         return self._reference.state.copy()

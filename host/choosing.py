@@ -1,12 +1,14 @@
-"""What a run is asked for besides its tokens: how they are chosen, and which logits come back."""
+"""What runs and turns are asked for besides tokens: how these are chosen, and which logits come back."""
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from symlight.model.errors import UserError
-from symlight.model.sampling import CANDIDATES, SamplerSettings, candidates
+from symlight.model.penalties import NO_PENALTIES, Penalties, choose_penalised, penalised
+from symlight.model.sampling import CANDIDATES, GREEDY, SamplerSettings, SamplingOptions, candidates
 
 
 class Logits(enum.Enum):
@@ -33,6 +35,15 @@ PLAIN = RunOptions()
 
 
 @dataclass(frozen=True)
+class TurnOptions:
+    """How a turn chooses tokens and what it gives back; the defaults are greedy and plain."""
+
+    sampling: SamplingOptions = GREEDY
+    penalties: Penalties = NO_PENALTIES
+    logits: Logits = Logits.NONE
+
+
+@dataclass(frozen=True)
 class Features:
     """What a machine can do besides greedy runs.
 
@@ -56,6 +67,37 @@ def check_options(name: str, features: Features, options: RunOptions) -> None:
         )
     if options.logits is not Logits.NONE and not features.logits:
         raise UserError(f"{name} gives no logits back; use another device")
+
+
+class HostChoice:
+    """Chooses the tokens of one turn on the host, from whole logits, with penalties.
+
+    Parameters
+    ----------
+    options : TurnOptions
+    settings : SamplerSettings | None
+        Of `options.sampling`.
+    logit_scale : float | None
+        Of the package.
+    prompt : sequence of int
+        Of the turn.
+    """
+
+    def __init__(
+        self,
+        options: TurnOptions,
+        settings: SamplerSettings | None,
+        logit_scale: float | None,
+        prompt: Sequence[int],
+    ):
+        self._penalties, self._settings, self._scale = options.penalties, settings, logit_scale
+        self._prompt, self._generated = list(prompt), []
+
+    def __call__(self, logits: np.ndarray, position: int) -> int:
+        """The token at `position` from logits [V]."""
+        changed = penalised(logits, self._penalties, self._scale, self._prompt, self._generated)
+        self._generated.append(choose_penalised(changed, self._penalties, self._settings, position))
+        return self._generated[-1]
 
 
 def logit_row(logits: np.ndarray, wanted: Logits) -> np.ndarray:

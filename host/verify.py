@@ -13,6 +13,7 @@ from symlight.model.reference import SITES
 from symlight.model.state import State
 from symlight.model.weights import IntegerModel
 
+from .choosing import PLAIN, RunOptions
 from .machine import Machine, RunResult
 from .reference import ReferenceMachine
 
@@ -48,12 +49,22 @@ class Verifier:
         self._reference.write_state(state)
         self._last = None
 
+    def replace_pending(self, token: int) -> None:
+        """The host chose another token than the machine did."""
+        self._reference.replace_pending(token)
+
     def check_run(
-        self, machine: Machine, prompt: Sequence[int], n_new: int, eos: int | None, result: RunResult
+        self,
+        machine: Machine,
+        prompt: Sequence[int],
+        n_new: int,
+        eos: int | None,
+        result: RunResult,
+        options: RunOptions = PLAIN,
     ) -> None:
-        """Run the reference on the same input and compare tokens, stop reason and event counts."""
+        """Run the reference on the same input; compare tokens, stop reason, event counts and logits."""
         before = self._reference.read_state()
-        expected = self._reference.run(prompt, n_new, eos)
+        expected = self._reference.run(prompt, n_new, eos, options=options)
         self._last = before, list(prompt), expected.tokens
         what = _token_difference(result, expected)
         if what is None and not np.array_equal(result.active, expected.active):
@@ -62,6 +73,7 @@ class Verifier:
                 f"the tokens agree, but the event counts do not: layer {layer}, {SITES[site]}: the device "
                 f"says {result.active[layer, site]}, the reference {expected.active[layer, site]}"
             )
+        what = what or _logit_difference(result, expected)
         if what is not None:
             raise VerificationError(f"{what}; {self._locate(machine)}")
 
@@ -98,6 +110,26 @@ def _token_difference(result: RunResult, expected: RunResult) -> str | None:
     return None
 
 
+def _logit_difference(result: RunResult, expected: RunResult) -> str | None:
+    for name in ("logits", "candidates"):
+        ours, theirs = getattr(result, name), getattr(expected, name)
+        if theirs is None:
+            continue
+        if ours is None or ours.shape != theirs.shape:
+            shape = None if ours is None else list(ours.shape)
+            return (
+                f"the tokens agree, but the device gives {name} {shape}, the reference {list(theirs.shape)}"
+            )
+        different = np.argwhere(ours != theirs)
+        if len(different):
+            index = tuple(map(int, different[0]))
+            return (
+                f"the tokens agree, but {name}{list(index)} is {ours[index]} on the device, "
+                f"{theirs[index]} in the reference"
+            )
+    return None
+
+
 def locate(
     machine: Machine, model: IntegerModel, before: State, prompt: Sequence[int], tokens: Sequence[int]
 ) -> str:
@@ -122,7 +154,7 @@ def locate(
             return f"first visible difference {where}: {difference}"
         ingested = f"prompt token {index}" if index < len(prompt) else f"token {index - len(prompt)}"
     return (
-        "replayed a pass at a time all states agree: the operation is the head (prior, logits or argmax) "
+        "replayed a pass at a time all states agree: the operation is the head (prior, logits or choice) "
         f"or down of layer {model.shape.layers - 1}, or the difference comes and goes"
     )
 

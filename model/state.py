@@ -1,6 +1,7 @@
 """The state of a session (docs/arithmetic.md section 7): everything a later run depends on."""
 
 import io
+import json
 import zipfile
 from dataclasses import dataclass
 
@@ -8,7 +9,9 @@ import numpy as np
 
 from .config import MAX_POSITION, ModelShape
 from .errors import UserError
+from .sampling import SamplingOptions
 
+_SAMPLING = "sampling"  # JSON of the options that the session was saved with, as bytes; may be absent
 _ARRAYS = ("membrane", "decay", "ring_k", "ring_v")
 
 
@@ -71,26 +74,27 @@ class State:
     def __eq__(self, other) -> bool:
         return isinstance(other, State) and self.first_difference(other) is None
 
-    def to_bytes(self) -> bytes:
-        """An .npz image with the populated slots only."""
+    def to_bytes(self, sampling: SamplingOptions | None = None) -> bytes:
+        """An .npz image with the populated slots only, and how the session's tokens were chosen if given."""
         buffer = io.BytesIO()
+        extra = {}
+        if sampling is not None:
+            extra[_SAMPLING] = np.frombuffer(json.dumps(sampling.to_json()).encode(), np.uint8)
         pending = -1 if self.pending is None else self.pending
         np.savez(
             buffer,
             position=np.int64(self.position),
             pending=np.int64(pending),
             **{name: self._meaningful(name) for name in _ARRAYS},
+            **extra,
         )
         return buffer.getvalue()
 
     @classmethod
     def from_bytes(cls, shape: ModelShape, data: bytes, source: str = "session state") -> "State":
         """The state that `to_bytes` wrote; a `UserError` naming `source` when it does not fit `shape`."""
-        try:
-            with np.load(io.BytesIO(data), allow_pickle=False) as image:
-                values = {name: image[name] for name in image.files}
-        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
-            raise UserError(f"{source} is damaged and cannot be read ({error})") from error
+        values = _read(data, source)
+        values.pop(_SAMPLING, None)
         if set(values) != {*_ARRAYS, "position", "pending"}:
             raise UserError(f"{source} holds {sorted(values)}, which is not a session state")
         position, pending = (cls._scalar(values.pop(name), name, source) for name in ("position", "pending"))
@@ -119,3 +123,25 @@ class State:
         if value.shape != () or value.dtype != np.int64:
             raise UserError(f"{source}: {name} is {value.dtype} {list(value.shape)}, a number is required")
         return int(value)
+
+
+def _read(data: bytes, source: str) -> dict[str, np.ndarray]:
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as image:
+            return {name: image[name] for name in image.files}
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise UserError(f"{source} is damaged and cannot be read ({error})") from error
+
+
+def saved_sampling(data: bytes, source: str = "session state") -> SamplingOptions | None:
+    """How the tokens of a saved session were chosen; None when the state does not say."""
+    record = _read(data, source).get(_SAMPLING)
+    if record is None:
+        return None
+    try:
+        values = json.loads(record.tobytes())
+    except (ValueError, AttributeError) as error:
+        raise UserError(f"{source} is damaged: its sampling options cannot be read ({error})") from error
+    if not isinstance(values, dict):
+        raise UserError(f"{source} is damaged: its sampling options are {values!r}")
+    return SamplingOptions.from_json(values, source)

@@ -51,7 +51,7 @@ FORMATS = {form.kind: form for form in (V2, V1)}
 
 @contextmanager
 def written_folder(path: Path, form: Format, check: Callable[[Path], object]) -> Iterator[Path]:
-    """An empty folder to fill with `FILES`; afterwards it gets its manifest, is checked and renamed to `path`.
+    """An empty folder to fill with `FILES`; afterwards it gets a manifest, is checked and renamed to `path`.
 
     An older package at `path` is replaced, other things are refused. `check(folder)` loads what was written:
     what cannot be loaded is not saved.

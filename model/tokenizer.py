@@ -26,6 +26,13 @@ class Tokenizer:
         self.size = self._processor.get_piece_size()
         eos = self._processor.eos_id()
         self.eos: int | None = eos if eos >= 0 else None
+        bos = self._processor.bos_id()
+        self.bos: int | None = bos if bos >= 0 else None
+
+    def special(self) -> dict[str, int | None]:
+        """Ids of the special tokens pad, bos, eos and unk; None for one that the model does not have."""
+        ids = {name: getattr(self._processor, f"{name}_id")() for name in ("pad", "bos", "eos", "unk")}
+        return {name: token if token >= 0 else None for name, token in ids.items()}
 
     def encode(self, text: str) -> list[int]:
         """Token ids of `text`; nothing is added before or after it."""

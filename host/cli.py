@@ -14,6 +14,7 @@ from .bench_table import bench_table
 from .chat import chat
 from .estimate import estimate
 from .generate import generate
+from .import_v1 import import_v1
 from .inspection import devices, inspect
 from .making import quantise, synthesize, train, verilog
 from .packaging import manifests, package
@@ -44,6 +45,7 @@ for command in (
     train,
     quantise,
     synthesize,
+    import_v1,
 ):
     cli.add_command(command)
 

@@ -1,6 +1,7 @@
 """V1 packages: what is saved is loaded, faults are refused, kinds are not mixed up."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from symlight.model.errors import UserError
 from symlight.model.package import MANIFEST, PackageMeta, load_package, save_package
 from symlight.model.synthetic import random_model
 from symlight.model.v1 import tensors as names
+from symlight.model.v1.config import V1_194M
 from symlight.model.v1.package import V1Meta, load_v1, quantise, save_v1
 
 pytestmark = pytest.mark.timeout(60)
@@ -131,3 +133,20 @@ def test_an_interrupted_writer_leaves_the_old_package(tmp_path, world):
         save_v1(path, shape, V1Meta(name="other"), broken())
     assert json.loads((path / MANIFEST).read_text()) == before
     assert [found.name for found in tmp_path.iterdir()] == ["p"]
+
+
+def test_the_documented_table_is_the_table():
+    shape = V1_194M.shape
+    sizes = {"D": shape.width, "F": shape.ffn, "V": shape.vocab, "B": shape.bottleneck, "H": shape.heads}
+    sizes |= {"d/2": shape.head_width // 2, "1": 1}
+    page = (Path(__file__).parents[3] / "docs" / "package-format.md").read_text(encoding="utf-8")
+    documented = {}
+    for line in page.partition("## SymbolicLight V1")[2].splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 3 and cells[2] in ("yes", "no"):
+            name, dims = cells[0].strip("`"), tuple(sizes[dim] for dim in cells[1].strip("[]").split(", "))
+            for layer in range(shape.layers):
+                documented[name.replace("blocks.N", f"blocks.{layer}")] = (dims, cells[2] == "yes")
+    matrices = {f"{name}.weight": (dims, True) for name, dims in names.matrices(shape).items()}
+    vectors = {name: (dims, False) for name, dims in names.vectors(shape).items()}
+    assert documented == matrices | vectors | {names.EMBEDDING: ((shape.vocab, shape.width), False)}

@@ -9,12 +9,13 @@ from symlight.model.errors import UserError
 from symlight.model.sampling import SamplerSettings, SamplingOptions
 from symlight.model.state import State, saved_sampling
 
-from .choosing import HostChoice, Logits, RunOptions, TurnOptions, logit_fields, logit_row
+from .choosing import HostChoice, Logits, RunOptions, TurnOptions, check_options, logit_fields, logit_row
 from .machine import Machine, OnToken, RunResult
 from .verify import Verifier
 
 ShouldStop = Callable[[], bool]
 PLAIN_TURN = TurnOptions()
+OnStep = Callable[[RunResult], None]
 _OWN = object()  # the session's own end-of-sequence token
 
 
@@ -30,6 +31,14 @@ class Turn:
     result: RunResult
     verified: bool | None
     wall_seconds: float
+
+
+def _kept(result: RunResult, on_step: OnStep | None) -> RunResult:
+    """The result without the logits that `on_step` has taken."""
+    if on_step is None:
+        return result
+    on_step(result)
+    return replace(result, logits=None, candidates=None)
 
 
 class Session:
@@ -67,36 +76,44 @@ class Session:
         on_token: OnToken | None = None,
         should_stop: ShouldStop | None = None,
         options: TurnOptions = PLAIN_TURN,
+        on_step: OnStep | None = None,
     ) -> Turn:
         """Ingest what is pending and `prompt`, generate up to `n_new` tokens.
 
         In one run, or `interactive`ly with one token a run: then `should_stop` is asked after every token,
         and a turn that it ends has the stop reason "stop". Tokens and state are the same either way.
         Where the host chooses the tokens (penalties, or a device that gives logits but cannot sample), every
-        turn is one token a run.
+        turn is one token a run. `on_step` takes the result of every run, and the turn's own result then holds
+        no logits.
         """
         self._seconds = 0.0
         prompt = [int(token) for token in prompt]
-        if n_new > 1 and (interactive or self._host_chooses(options)):
-            result = self._one_by_one(prompt, n_new, on_token, should_stop, options)
-        elif n_new and self._host_chooses(options):
-            result = next(self.steps(prompt, n_new, options, on_token))
+        if n_new and (interactive or self._host_chooses(options)):
+            result = self._one_by_one(prompt, n_new, on_token, should_stop, options, on_step)
         else:
-            result = self._run(prompt, n_new, on_token, self._run_options(options))
+            result = _kept(self._run(prompt, n_new, on_token, self._run_options(options)), on_step)
         if self._verifier is not None:
             self._verifier.check_state(self.machine)
         return Turn(prompt, result, None if self._verifier is None else True, self._seconds)
 
-    def _one_by_one(self, prompt, n_new, on_token, should_stop, options) -> RunResult:
+    def _one_by_one(self, prompt, n_new, on_token, should_stop, options, on_step) -> RunResult:
         steps = self.steps(prompt, n_new, options, on_token)
-        result = next(steps)
+        result = _kept(next(steps), on_step)
         for _ in range(n_new - 1):
             if result.stop_reason == "eos":
                 break
             if should_stop is not None and should_stop():
                 return result.stopped()
-            result = result + next(steps)
+            result = result + _kept(next(steps), on_step)
         return result
+
+    def check(self, options: TurnOptions) -> None:
+        """A `UserError` unless the machine and the model can do turns with `options`."""
+        run = self._run_options(options)
+        if self._host_chooses(options):
+            options.penalties.check(self.machine.shape.vocab, self._scale)
+            run = RunOptions(None, Logits.GENERATED)
+        check_options(self.machine.name, self.machine.features, run)
 
     def steps(
         self,
@@ -108,8 +125,8 @@ class Session:
         """A turn as one run a token; the session stands behind the newest token whenever one is yielded."""
         prompt = [int(token) for token in prompt]
         run_options, choice = self._run_options(options), None
+        self.check(options)
         if self._host_chooses(options):
-            options.penalties.check(self.machine.shape.vocab, self._scale)
             choice = HostChoice(options, self._settings(options), self._scale, prompt)
         for index in range(n_new):
             if choice is None:

@@ -1,0 +1,163 @@
+"""The structures that Python and the kernels share; `header` writes them as C++, so that they are typed once."""
+
+import ctypes
+from ctypes import Structure, c_int8, c_int16, c_int32, c_int64, c_uint8, c_void_p
+
+_TYPES = {c_int32: "int32_t", c_int64: "int64_t"}
+_POINTERS = {c_int8: "int8_t", c_int16: "int16_t", c_int32: "int32_t", c_int64: "int64_t", c_uint8: "uint8_t"}
+_pointees: dict[str, str] = {}  # "Structure.field" -> C++ type behind a pointer
+
+
+def _fields(owner: str, **fields) -> list[tuple[str, type]]:
+    """Fields of a structure: a ctypes type, or a list with the type that a pointer points to."""
+    result = []
+    for name, kind in fields.items():
+        if isinstance(kind, list):
+            target = kind[0]
+            _pointees[f"{owner}.{name}"] = _POINTERS.get(target, target.__name__)
+            kind = c_void_p
+        result.append((name, kind))
+    return result
+
+
+class Matrix(Structure):
+    """Weights by row, `stride` bytes apart, or by output (cpu.layout)."""
+
+    _fields_ = _fields("Matrix", data=[c_uint8], stride=c_int64, inputs=c_int32, outputs=c_int32, by_row=c_int32)
+
+
+class Requantiser(Structure):
+    """Of an event site: one threshold, multiplier and shift."""
+
+    _fields_ = _fields("Requantiser", threshold=c_int32, multiplier=c_int32, shift=c_int32)
+
+
+class Norm(Structure):
+    """Layer normalisation."""
+
+    _fields_ = _fields("Norm", gamma=[c_int32], beta=[c_int32], gamma_shift=c_int32, epsilon=c_int32)
+
+
+class Block(Structure):
+    """A block; the names of model.weights.BlockWeights."""
+
+    _fields_ = _fields(
+        "Block",
+        qkv=Matrix,
+        decay=Matrix,
+        out=Matrix,
+        up=Matrix,
+        down=Matrix,
+        qkv_threshold=[c_int32],
+        qkv_multiplier=[c_int32],
+        qkv_shift=[c_int32],
+        decay_multiplier=[c_int32],
+        decay_shift=[c_int32],
+        decay_beta=[c_int32],
+        out_multiplier=[c_int32],
+        out_shift=[c_int32],
+        up_threshold=[c_int32],
+        down_multiplier=[c_int32],
+        down_shift=[c_int32],
+        spike_threshold=[c_int32],
+        attention_norm=Norm,
+        ffn_norm=Norm,
+        attention_event=Requantiser,
+        ffn_event=Requantiser,
+        mix_o=c_int32,
+        mix_h=c_int32,
+        mix_shift=c_int32,
+    )
+
+
+class Head(Structure):
+    """The decoding head."""
+
+    _fields_ = _fields(
+        "Head",
+        prior=Matrix,
+        fused=Matrix,
+        prior_multiplier=[c_int32],
+        prior_shift=[c_int32],
+        fused_scale=[c_int32],
+        gelu_table=[c_int8],
+        input_multiplier=c_int32,
+        input_shift=c_int32,
+    )
+
+
+class Model(Structure):
+    """Everything that a pass reads. `every_row`: rows of zero events are read, too (to measure what skipping
+    them brings)."""
+
+    _fields_ = _fields(
+        "Model",
+        head=Head,
+        blocks=[Block],
+        embedding=[c_int16],
+        slopes=[c_int32],
+        rsqrt=[c_int32],
+        inv_width=c_int64,
+        layers=c_int32,
+        width=c_int32,
+        heads=c_int32,
+        head_width=c_int32,
+        ffn=c_int32,
+        vocab=c_int32,
+        bottleneck=c_int32,
+        anchors=c_int32,
+        window=c_int32,
+        slots=c_int32,
+        score_frac=c_int32,
+        lif_leak=c_int32,
+        lif_threshold=c_int32,
+        lif_clamp=c_int32,
+        every_row=c_int32,
+    )
+
+
+class Item(Structure):
+    """One token of a pass: the session that it goes to, what is wanted, and the results.
+
+    Pointers that may be null: `logits` (int64 [vocab]) and the `undo_*` of a pass that may be taken back:
+    membrane [D] and decay state [L, D] after this token, and what it overwrites in the rings [L, D].
+    """
+
+    _fields_ = _fields(
+        "Item",
+        membrane=[c_int16],
+        decay=[c_int16],
+        ring_k=[c_int8],
+        ring_v=[c_int8],
+        logits=[c_int64],
+        active=[c_int32],
+        undo_membrane=[c_int16],
+        undo_decay=[c_int16],
+        undo_k=[c_int8],
+        undo_v=[c_int8],
+        position=c_int64,
+        token=c_int32,
+        want=c_int32,
+        best=c_int32,
+        unused=c_int32,
+    )
+
+
+STRUCTURES = (Matrix, Requantiser, Norm, Block, Head, Model, Item)
+MUTABLE = {"Item"}  # the kernels write through its pointers
+
+
+def header() -> str:
+    """The text of abi.h."""
+    lines = ["// Written by cpu/abi.py.", "#pragma once", "#include <cstdint>", "", "namespace symlight {", ""]
+    for structure in STRUCTURES:
+        owner = structure.__name__
+        lines.append(f"struct {owner} {{")
+        for name, kind in structure._fields_:
+            if kind is c_void_p:
+                const = "" if owner in MUTABLE else "const "
+                lines.append(f"    {const}{_pointees[f'{owner}.{name}']}* {name};")
+            else:
+                lines.append(f"    {_TYPES.get(kind, kind.__name__)} {name};")
+        lines += ["};", f"static_assert(sizeof({owner}) == {ctypes.sizeof(structure)});", ""]
+    return "\n".join([*lines, "}  // namespace symlight", ""])

@@ -1,0 +1,85 @@
+"""Compiles the kernels at first use, one library for each instruction set, kept in a cache by content."""
+
+import hashlib
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from symlight.model.errors import UserError
+from symlight.sim.cache import cached
+
+from .abi import header
+from .isa import Isa
+
+KERNELS = Path(__file__).parent / "kernels"
+LIBRARY = "libsymlight-cpu.so"
+FLAGS = ("-std=c++20", "-O3", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", "-Wno-psabi")
+COMPILER = "g++"
+
+
+class NoCompiler(UserError):
+    """There is no C++ compiler."""
+
+
+def default_cache() -> Path:
+    """Where libraries and packed weights are kept unless the caller says otherwise."""
+    return Path.home() / ".cache" / "symlight" / "cpu"
+
+
+def build_library(
+    isa: Isa,
+    cache: Path | None = None,
+    *,
+    source: Path = KERNELS / "engine.cpp",
+    headers: dict[str, str] | None = None,
+    compiler: str = COMPILER,
+    flags: Sequence[str] = (),
+) -> Path:
+    """The shared library of `source` for `isa`; compiled unless the cache has it (some seconds).
+
+    Parameters
+    ----------
+    source : Path
+        A C++ file; it finds the headers of cpu/kernels, those beside it, and `headers`.
+    headers : dict of str
+        Text of further headers by name; default: abi.h of cpu.abi.
+    compiler, flags
+        Of another target, to compile for it.
+
+    Raises
+    ------
+    UserError
+        There is no compiler (`NoCompiler`), or it failed: the message ends with what it said.
+    """
+    path = shutil.which(compiler)
+    if path is None:
+        raise NoCompiler(
+            f"{compiler} not found: the CPU engine is compiled at first use; install it (Debian: apt-get install g++), "
+            "or use --device reference, which needs no compiler and is slow"
+        )
+    headers = {"abi.h": header()} if headers is None else headers
+    folders = list(dict.fromkeys((KERNELS, source.parent)))
+    texts = {file.name: file.read_text(encoding="utf-8") for folder in folders for file in sorted(folder.glob("*.h"))}
+    texts |= headers | {source.name: source.read_text(encoding="utf-8")}
+    options = (*FLAGS, *isa.flags, *flags)
+    identity = repr((sorted(texts.items()), options, _run([path, "--version"], Path.cwd())))
+    key = f"{isa.name}-{hashlib.sha256(identity.encode()).hexdigest()[:32]}"
+
+    def make(folder: Path) -> None:
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        _run([path, *options, "-I.", source.name, "-o", LIBRARY], folder)
+
+    return cached(cache or default_cache(), key, make) / LIBRARY
+
+
+def _run(command: list[str], folder: Path) -> str:
+    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        lines = [line for line in done.stdout.splitlines() if "error" in line.lower()] or done.stdout.splitlines()
+        raise UserError(
+            f"compiling the CPU engine: {Path(command[0]).name} failed with status {done.returncode}\n"
+            + "\n".join(lines[:20])
+        )
+    return done.stdout

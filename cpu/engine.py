@@ -1,0 +1,248 @@
+"""The engine: passes over tokens of one session or of many (docs/cpu.md).
+
+    engine = Engine(Weights.pack(model), threads=2)
+    session = Session.new(engine.shape)
+    fed = engine.run([Feed(session, [5, 7, 9], Want.LAST)])[0]
+    fed.tokens[0]        # the greedy token behind 9
+"""
+
+import ctypes
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+import numpy as np
+
+from symlight.model.config import MAX_POSITION, ModelShape
+from symlight.model.errors import UserError
+from symlight.model.reference import SITES
+from symlight.model.state import State
+
+from . import abi
+from .build import build_library
+from .isa import find
+from .weights import Weights
+
+CHUNK = 64  # tokens of a pass at most
+MOST_THREADS = 8  # by default: a decode pass is bound by memory before that
+_ITEM = np.dtype(abi.Item)
+
+
+class Want(Enum):
+    """At which tokens of a feed the head is evaluated."""
+
+    NOTHING = "nothing"
+    LAST = "last"
+    ALL = "all"
+
+
+class Session:
+    """A session: its `state` is advanced in place by the passes that the session takes part in."""
+
+    def __init__(self, state: State):
+        self.state = state
+        self._arrays = state.membrane, state.decay, state.ring_k, state.ring_v
+        assert all(array.flags.c_contiguous and array.flags.writeable for array in self._arrays)
+        self.record = np.zeros((), _ITEM)  # an item with the pointers filled in
+        for name, array in zip(("membrane", "decay", "ring_k", "ring_v"), self._arrays, strict=True):
+            self.record[name] = array.ctypes.data
+
+    @classmethod
+    def new(cls, shape: ModelShape) -> "Session":
+        """A session with nothing in it."""
+        return cls(State.new(shape))
+
+
+class Undo:
+    """What it takes to take back the last tokens of a feed of up to `tokens` tokens."""
+
+    def __init__(self, shape: ModelShape, tokens: int):
+        layered = (tokens, shape.layers, shape.width)
+        self._arrays = {
+            "undo_membrane": np.zeros((tokens, shape.width), np.int16),
+            "undo_decay": np.zeros(layered, np.int16),
+            "undo_k": np.zeros(layered, np.int8),
+            "undo_v": np.zeros(layered, np.int8),
+        }
+
+    def place(self, items: np.ndarray, first: int) -> None:
+        """Point the items at the records of tokens `first` and following."""
+        for name, array in self._arrays.items():
+            items[name] = array.ctypes.data + array.strides[0] * np.arange(first, first + len(items))
+
+    def take_back(self, state: State, fed: int, kept: int) -> None:
+        """Leave the first `kept` >= 1 of the `fed` tokens in `state`."""
+        if kept == fed:
+            return
+        state.membrane[:] = self._arrays["undo_membrane"][kept - 1]
+        state.decay[:] = self._arrays["undo_decay"][kept - 1]
+        first = state.position - fed
+        for token in range(fed - 1, kept - 1, -1):  # the same slot twice: the oldest content wins
+            slot = state.shape.slot(first + token)
+            state.ring_k[:, slot] = self._arrays["undo_k"][token]
+            state.ring_v[:, slot] = self._arrays["undo_v"][token]
+        state.position = first + kept
+
+
+@dataclass
+class Feed:
+    """Tokens for a session, in order.
+
+    `logits`: whole vectors of logits, not the best token alone. `undo`: keep what takes tokens back again.
+    """
+
+    session: Session
+    tokens: Sequence[int]
+    want: Want = Want.NOTHING
+    logits: bool = False
+    undo: Undo | None = None
+
+
+@dataclass
+class Fed:
+    """What came of a feed.
+
+    `tokens`: greedy token behind each wanted position. `logits` [wanted, V] int64, or None when not asked for.
+    `active` [tokens, L, 4] int32: nonzero inputs by SITES.
+    """
+
+    active: np.ndarray
+    tokens: list[int] = field(default_factory=list)
+    logits: np.ndarray | None = None
+
+
+def default_threads() -> int:
+    """As many as this process has processors, at most MOST_THREADS."""
+    return min(len(os.sched_getaffinity(0)), MOST_THREADS)
+
+
+class Engine:
+    """A model on the processor.
+
+    Parameters
+    ----------
+    weights : Weights
+    threads : int | None
+        None: `default_threads()`.
+    isa : str | None
+        Name of an instruction set (cpu.isa); None: the best that this machine has.
+    cache : Path | None
+        Of compiled libraries.
+    every_row : bool
+        Read the rows of zero events, too: to measure what skipping them brings.
+
+    Not to be used by two threads at a time.
+    """
+
+    def __init__(
+        self,
+        weights: Weights,
+        threads: int | None = None,
+        *,
+        isa: str | None = None,
+        cache: Path | None = None,
+        every_row: bool = False,
+    ):
+        self.weights, self.shape = weights, weights.shape
+        self.threads = default_threads() if threads is None else threads
+        self.isa = find(isa).name
+        self._library = ctypes.CDLL(str(build_library(find(isa), cache)))
+        for name, result, arguments in (
+            ("engine", ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int]),
+            ("free", None, [ctypes.c_void_p]),
+            ("run", ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]),
+        ):
+            function = getattr(self._library, f"symlight_{name}")
+            function.restype, function.argtypes = result, arguments
+        self._model = weights.structure(every_row)
+        self._handle = self._library.symlight_engine(ctypes.byref(self._model), self.threads)
+        if not self._handle:
+            raise UserError(f"{self.threads} threads cannot be started; take fewer (cpu:THREADS)")
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._handle:
+            self._library.symlight_free(self._handle)
+            self._handle = None
+
+    def __del__(self):
+        if getattr(self, "_handle", None):
+            self.close()
+
+    def run(self, feeds: Sequence[Feed]) -> list[Fed]:
+        """Advance every session by its tokens, all in the same passes, of CHUNK tokens at most.
+
+        A session takes part once. What cannot be done is refused before anything changes.
+        """
+        self._check(feeds)
+        layers, vocab = self.shape.layers, self.shape.vocab
+        results = [Fed(np.zeros((len(feed.tokens), layers, len(SITES)), np.int32)) for feed in feeds]
+        for feed, fed in zip(feeds, results, strict=True):
+            if feed.logits:
+                fed.logits = np.empty((_wanted(feed), vocab), np.int64)
+        done = [0] * len(feeds)
+        while True:
+            parts = self._parts(feeds, done)
+            if not parts:
+                return results
+            items = np.zeros(sum(count for _, _, count in parts), _ITEM)
+            at = 0
+            for index, first, count in parts:
+                self._place(items[at : at + count], feeds[index], results[index], first)
+                at += count
+            if self._library.symlight_run(self._handle, items.ctypes.data, len(items)):
+                raise UserError(f"out of memory in a pass over {len(items)} tokens; give fewer at a time")
+            at = 0
+            for index, first, count in parts:
+                part = items[at : at + count]
+                results[index].tokens += part["best"][part["want"] != 0].tolist()
+                feeds[index].session.state.position += count
+                done[index] = first + count
+                at += count
+
+    def _check(self, feeds: Sequence[Feed]) -> None:
+        if len({id(feed.session.state) for feed in feeds}) != len(feeds):
+            raise UserError("a session takes part in a pass twice; give its tokens in one feed")
+        for feed in feeds:
+            position = feed.session.state.position
+            if position + len(feed.tokens) > MAX_POSITION:
+                raise UserError(
+                    f"the session is full: {position} of {MAX_POSITION} positions are used; start a new session"
+                )
+            for token in feed.tokens:
+                if not 0 <= token < self.shape.vocab:
+                    raise UserError(f"token {token} is outside the vocabulary 0..{self.shape.vocab - 1}")
+
+    @staticmethod
+    def _parts(feeds: Sequence[Feed], done: list[int]) -> list[tuple[int, int, int]]:
+        """(feed, first token, tokens) of the next pass: short feeds first, so that nobody waits for a long one."""
+        left, parts = CHUNK, []
+        for index in sorted(range(len(feeds)), key=lambda i: len(feeds[i].tokens) - done[i]):
+            count = min(len(feeds[index].tokens) - done[index], left)
+            if count:
+                parts.append((index, done[index], count))
+                left -= count
+        return parts
+
+    def _place(self, items: np.ndarray, feed: Feed, fed: Fed, first: int) -> None:
+        """Fill in the items of tokens `first` and following."""
+        count = len(items)
+        items[:] = feed.session.record
+        items["token"] = feed.tokens[first : first + count]
+        items["position"] = feed.session.state.position + np.arange(count)
+        items["active"] = fed.active.ctypes.data + fed.active.strides[0] * np.arange(first, first + count)
+        if feed.undo is not None:
+            feed.undo.place(items, first)
+        if feed.want is Want.ALL:
+            items["want"] = 1
+        elif feed.want is Want.LAST and first + count == len(feed.tokens):
+            items["want"][-1] = 1
+        if fed.logits is not None:
+            row = np.arange(count) + first if feed.want is Want.ALL else np.zeros(count, np.int64)
+            items["logits"] = (fed.logits.ctypes.data + fed.logits.strides[0] * row) * (items["want"] != 0)
+
+
+def _wanted(feed: Feed) -> int:
+    return {Want.NOTHING: 0, Want.LAST: min(1, len(feed.tokens)), Want.ALL: len(feed.tokens)}[feed.want]

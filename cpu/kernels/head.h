@@ -1,0 +1,74 @@
+// The decoding head of a pass: only for the tokens that ask for it.
+#pragma once
+#include "engine.h"
+
+namespace symlight {
+
+inline void Engine::head(Stream& stream, int thread) {
+    int wanted = 0;
+    for (int t = 0; t < count_; t++) wanted += items_[t].want != 0;
+    if (!wanted) return;
+    team_.barrier();  // c of all tokens is complete
+    const Head& h = m_.head;
+    for (int t = 0, row = 0; t < count_; t++) {
+        if (!items_[t].want) continue;
+        if (row % team_.size() == thread) {
+            int8_t *input = shared_.head_input[row], *fused = shared_.fused_input[row];
+            for (int i = 0; i < m_.width; i++)
+                input[i] = int8_t(sat127(rnd(int64_t(stream.c[t][i]) * h.input_multiplier, h.input_shift)));
+            std::copy(input, input + m_.width, fused);
+        }
+        row++;
+    }
+    team_.barrier();
+    list(h.prior, stream.events, shared_.head_input, wanted, thread);
+    multiply_by(h.prior, stream.events, shared_.head_input, wanted, thread,
+                [&](int row, int from, int to, const int32_t* acc) {
+                    int8_t* g = shared_.fused_input[row] + m_.width;
+                    for (int o = from; o < to; o++)
+                        g[o] = h.gelu_table[128 + sat(requantise(acc[o], h.prior_multiplier[o], h.prior_shift[o]), 8)];
+                });
+    team_.barrier();
+    list(h.fused, stream.events, shared_.fused_input, wanted, thread);
+    logits(wanted, stream, thread);
+    team_.barrier();
+    if (thread == 0) choose(wanted);
+}
+
+// Logits of this thread's share of the vocabulary, and the largest of them; ties go to the lowest id.
+inline void Engine::logits(int wanted, Stream& stream, int thread) {
+    Private& own = own_[thread];
+    std::vector<int64_t*> outputs;
+    for (int t = 0; t < count_; t++)
+        if (items_[t].want) outputs.push_back(items_[t].logits);
+    std::fill_n(own.best.begin(), wanted, INT64_MIN);
+    const int32_t* scale = m_.head.fused_scale;
+    multiply_by(m_.head.fused, stream.events, shared_.fused_input, wanted, thread,
+                [&](int row, int from, int to, const int32_t* acc) {
+                    int64_t best = own.best[row], largest = INT64_MIN;
+                    for (int o = from; o < to; o++) largest = std::max(largest, int64_t(acc[o]) * scale[o]);
+                    if (largest > best) {
+                        int o = from;
+                        while (int64_t(acc[o]) * scale[o] != largest) o++;
+                        own.best[row] = largest;
+                        own.best_token[row] = o;
+                    }
+                    if (outputs[row])
+                        for (int o = from; o < to; o++) outputs[row][o] = int64_t(acc[o]) * scale[o];
+                });
+}
+
+inline void Engine::choose(int wanted) {
+    for (int t = 0, row = 0; t < count_ && row < wanted; t++) {
+        if (!items_[t].want) continue;
+        int64_t best = INT64_MIN;
+        for (const Private& own : own_)
+            if (own.best[row] > best) {
+                best = own.best[row];
+                items_[t].best = own.best_token[row];
+            }
+        row++;
+    }
+}
+
+}  // namespace symlight

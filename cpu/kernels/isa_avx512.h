@@ -1,0 +1,39 @@
+// AVX-512 with VNNI: `vpdpbusd` multiplies unsigned by signed bytes, 64 products an instruction.
+#pragma once
+#include <immintrin.h>
+
+namespace symlight {
+
+using Vec = __m512i;
+using Bytes = __m512i;
+constexpr int kLanes = 16;
+constexpr int kWeightBias = 128, kKeyBias = 128, kValueBias = 0;
+constexpr int kTokens = 6;  // of a batch: 4 accumulators each, 4 weights and a broadcast fit 32 registers
+
+inline Vec zero() { return _mm512_setzero_si512(); }
+inline Vec load(const int32_t* from) { return _mm512_loadu_si512(from); }
+inline void store(int32_t* to, Vec v) { _mm512_storeu_si512(to, v); }
+inline Vec spread(int32_t v) { return _mm512_set1_epi32(v); }
+inline Bytes load_bytes(const void* from) { return _mm512_loadu_si512(from); }
+inline void store_bytes(void* to, Bytes v) { _mm512_storeu_si512(to, v); }
+inline Bytes spread_word(int32_t four) { return _mm512_set1_epi32(four); }
+inline void prefetch(const void* line) { _mm_prefetch(static_cast<const char*>(line), _MM_HINT_T0); }
+inline void prefetch_far(const void* line) { _mm_prefetch(static_cast<const char*>(line), _MM_HINT_T1); }
+
+inline Vec dot_weight(Vec acc, Bytes w, Bytes e) { return _mm512_dpbusd_epi32(acc, w, e); }
+inline Vec dot_key(Vec acc, Bytes k, Bytes x) {
+    return _mm512_dpbusd_epi32(acc, _mm512_xor_si512(k, _mm512_set1_epi8(-128)), x);
+}
+inline Vec dot_value(Vec acc, Bytes v, Bytes digits) { return _mm512_dpbusd_epi32(acc, digits, v); }
+inline int32_t sum(Vec v) { return _mm512_reduce_add_epi32(v); }
+
+inline void interleave4(Bytes a, Bytes b, Bytes c, Bytes d, Bytes* q) {
+    const Bytes ab_low = _mm512_unpacklo_epi8(a, b), ab_high = _mm512_unpackhi_epi8(a, b);
+    const Bytes cd_low = _mm512_unpacklo_epi8(c, d), cd_high = _mm512_unpackhi_epi8(c, d);
+    q[0] = _mm512_unpacklo_epi16(ab_low, cd_low);
+    q[1] = _mm512_unpackhi_epi16(ab_low, cd_low);
+    q[2] = _mm512_unpacklo_epi16(ab_high, cd_high);
+    q[3] = _mm512_unpackhi_epi16(ab_high, cd_high);
+}
+
+}  // namespace symlight

@@ -1,0 +1,219 @@
+// Matrix times vectors of events. Two layouts (cpu/layout.py packs them):
+//
+//   by row     each input has a row of its outputs, `stride` bytes apart: only the rows of nonzero events are read
+//   by output  blocks of 16 outputs, in which four inputs of each output lie together: read once, from end to end
+//
+// T vectors share one pass over the weights. Sums are exact in 32 bits.
+#pragma once
+#include <algorithm>
+
+#include "abi.h"
+#include "isa.h"
+
+namespace symlight {
+
+constexpr int kStrip = 64;               // outputs that are worked on together; every matrix has whole strips
+constexpr int kVector = 4 * kLanes;      // bytes of a vector
+constexpr int kTileGroups = 96;          // groups of four rows of a strip that are interleaved at a time: 24 KB
+constexpr int kTileBytes = kTileGroups * 4 * kStrip;
+constexpr int kAhead = 2048;             // bytes that a sequential read is prefetched ahead
+
+inline int padded(int outputs) { return (outputs + kStrip - 1) / kStrip * kStrip; }
+
+// The nonzero inputs of T vectors: the rows in which any of them is nonzero, in groups of four.
+struct Events {
+    int vectors;
+    int groups;             // of four rows; the last is filled up with rows that have no event
+    const int32_t* rows;    // [4 * groups]
+    const int32_t* words;   // [groups][vectors]: four signed bytes, the events of a group
+    const int32_t* totals;  // [vectors]: sum of all events
+};
+
+// ---- by row ------------------------------------------------------------------------------------
+
+template <int GROUPS>
+inline void sweep(const Matrix& m, const int32_t* rows, const int32_t* words, const int32_t* next, int32_t* acc,
+                  int begin, int end) {
+    const uint8_t *row[4 * GROUPS], *ahead[4 * GROUPS];
+    Bytes events[GROUPS];
+    for (int r = 0; r < 4 * GROUPS; r++) {
+        row[r] = m.data + rows[r] * m.stride;
+        ahead[r] = m.data + next[r] * m.stride;
+    }
+    for (int g = 0; g < GROUPS; g++) events[g] = spread_word(words[g]);
+    for (int o = begin; o < end; o += kStrip) {
+        for (int r = 0; r < 4 * GROUPS; r++) prefetch(ahead[r] + o);
+        int32_t* sums = acc + (o - begin);
+        for (int j = 0; j < kStrip / kVector; j++) {
+            Bytes q[GROUPS][4];
+            for (int g = 0; g < GROUPS; g++) {
+                const uint8_t** four = row + 4 * g;
+                const int at = o + j * kVector;
+                interleave4(load_bytes(four[0] + at), load_bytes(four[1] + at), load_bytes(four[2] + at),
+                            load_bytes(four[3] + at), q[g]);
+            }
+            for (int i = 0; i < 4; i++) {
+                int32_t* place = sums + i * 16 + j * kLanes;
+                Vec sum = load(place);
+                for (int g = 0; g < GROUPS; g++) sum = dot_weight(sum, q[g][i], events[g]);
+                store(place, sum);
+            }
+        }
+    }
+}
+
+// acc[o - begin], one vector: eight rows a sweep over the outputs, so that sums are loaded and stored once for eight.
+inline void rows_one(const Matrix& m, const Events& e, int32_t* acc, int begin, int end) {
+    const Vec start = spread(-kWeightBias * e.totals[0]);
+    for (int o = 0; o < end - begin; o += kLanes) store(acc + o, start);
+    int g = 0;
+    for (; g + 2 <= e.groups; g += 2) {
+        const int next = std::min(g + 2, std::max(e.groups - 2, 0));
+        sweep<2>(m, e.rows + 4 * g, e.words + g, e.rows + 4 * next, acc, begin, end);
+    }
+    if (g < e.groups) sweep<1>(m, e.rows + 4 * g, e.words + g, e.rows + 4 * g, acc, begin, end);
+}
+
+// N vectors times `groups` groups of a strip. Weights of part i (16 outputs) of group g: w[i] + g * w_step; events of
+// vector t in group g: the word at e + t * e_vector + g * e_group.
+template <int N>
+inline void batch(const uint8_t* const w[4], int64_t w_step, const uint8_t* e, int64_t e_vector, int64_t e_group,
+                  int groups, int32_t* acc, int64_t acc_stride) {
+    for (int j = 0; j < kStrip / kVector; j++) {
+        Vec sums[N][4];
+        for (int t = 0; t < N; t++)
+            for (int i = 0; i < 4; i++) sums[t][i] = load(acc + t * acc_stride + i * 16 + j * kLanes);
+        for (int g = 0; g < groups; g++) {
+            Bytes weights[4];
+            for (int i = 0; i < 4; i++) weights[i] = load_bytes(w[i] + g * w_step + j * kVector);
+            for (int t = 0; t < N; t++) {
+                const Bytes events = spread_word(load_word(e + t * e_vector + g * e_group));
+                for (int i = 0; i < 4; i++) sums[t][i] = dot_weight(sums[t][i], weights[i], events);
+            }
+        }
+        for (int t = 0; t < N; t++)
+            for (int i = 0; i < 4; i++) store(acc + t * acc_stride + i * 16 + j * kLanes, sums[t][i]);
+    }
+}
+
+template <int N = kTokens>
+inline void batches(const uint8_t* const w[4], int64_t w_step, const uint8_t* e, int64_t e_vector, int64_t e_group,
+                    int groups, int32_t* acc, int64_t acc_stride, int vectors) {
+    for (; vectors >= N; vectors -= N) {
+        batch<N>(w, w_step, e, e_vector, e_group, groups, acc, acc_stride);
+        e += N * e_vector;
+        acc += N * acc_stride;
+    }
+    if constexpr (N > 1)
+        if (vectors) batches<N - 1>(w, w_step, e, e_vector, e_group, groups, acc, acc_stride, vectors);
+}
+
+// acc[t * acc_stride + o - begin] of a single strip that begins at `begin`, any number of vectors. `tile` [kTileBytes].
+inline void rows_strip(const Matrix& m, const Events& e, int32_t* acc, int64_t acc_stride, int begin, uint8_t* tile) {
+    for (int t = 0; t < e.vectors; t++) {
+        const Vec start = spread(-kWeightBias * e.totals[t]);
+        for (int o = 0; o < kStrip; o += kLanes) store(acc + t * acc_stride + o, start);
+    }
+    const uint8_t* parts[4] = {tile, tile + kStrip, tile + 2 * kStrip, tile + 3 * kStrip};
+    const int64_t last = 4 * int64_t(e.groups);
+    for (int from = 0; from < e.groups; from += kTileGroups) {
+        const int groups = std::min(kTileGroups, e.groups - from);
+        for (int g = 0; g < groups; g++) {
+            const int32_t* rows = e.rows + 4 * (from + g);
+            const int64_t later = std::min<int64_t>(4 * (from + g) + 32, last - 4);
+            const uint8_t* four[4];
+            for (int r = 0; r < 4; r++) {
+                four[r] = m.data + rows[r] * m.stride + begin;
+                prefetch(m.data + e.rows[later + r] * m.stride + begin);
+            }
+            for (int j = 0; j < kStrip / kVector; j++) {
+                Bytes q[4];
+                const int at = j * kVector;
+                interleave4(load_bytes(four[0] + at), load_bytes(four[1] + at), load_bytes(four[2] + at),
+                            load_bytes(four[3] + at), q);
+                for (int i = 0; i < 4; i++) store_bytes(tile + (4 * g + i) * kStrip + at, q[i]);
+            }
+        }
+        const uint8_t* words = reinterpret_cast<const uint8_t*>(e.words + int64_t(from) * e.vectors);
+        batches(parts, 4 * kStrip, words, 4, 4 * int64_t(e.vectors), groups, acc, acc_stride, e.vectors);
+    }
+}
+
+// ---- by output ---------------------------------------------------------------------------------
+
+// x [T] vectors of signed bytes `x_stride` apart, zero from `inputs` up to the next multiple of four.
+struct Dense {
+    int vectors;
+    const int8_t* x;
+    int64_t stride;
+    const int32_t* totals;
+};
+
+inline int64_t block_bytes(const Matrix& m) { return int64_t((m.inputs + 3) / 4) * 64; }
+
+inline void blocks_one(const Matrix& m, const Dense& d, int32_t* acc, int begin, int end) {
+    const int groups = (m.inputs + 3) / 4;
+    const Vec start = spread(-kWeightBias * d.totals[0]);
+    constexpr int kParts = 16 / kLanes;
+    for (int o = begin; o < end; o += 16) {
+        const uint8_t* w = m.data + o / 16 * block_bytes(m);
+        Vec even[kParts], odd[kParts];
+        for (int j = 0; j < kParts; j++) even[j] = start, odd[j] = zero();
+        int g = 0;
+        for (; g + 2 <= groups; g += 2) {
+            const Bytes x0 = spread_word(load_word(d.x + 4 * g)), x1 = spread_word(load_word(d.x + 4 * g + 4));
+            prefetch(w + g * 64 + kAhead);
+            prefetch(w + g * 64 + kAhead + 64);
+            for (int j = 0; j < kParts; j++) {
+                even[j] = dot_weight(even[j], load_bytes(w + g * 64 + j * kVector), x0);
+                odd[j] = dot_weight(odd[j], load_bytes(w + g * 64 + 64 + j * kVector), x1);
+            }
+        }
+        if (g < groups) {
+            const Bytes x0 = spread_word(load_word(d.x + 4 * g));
+            for (int j = 0; j < kParts; j++)
+                even[j] = dot_weight(even[j], load_bytes(w + g * 64 + j * kVector), x0);
+        }
+        int32_t both[2][16];
+        for (int j = 0; j < kParts; j++) store(both[0] + j * kLanes, even[j]), store(both[1] + j * kLanes, odd[j]);
+        for (int i = 0; i < 16; i++) acc[o - begin + i] = both[0][i] + both[1][i];
+    }
+}
+
+inline void blocks_strip(const Matrix& m, const Dense& d, int32_t* acc, int64_t acc_stride, int begin) {
+    for (int t = 0; t < d.vectors; t++) {
+        const Vec start = spread(-kWeightBias * d.totals[t]);
+        for (int o = 0; o < kStrip; o += kLanes) store(acc + t * acc_stride + o, start);
+    }
+    const uint8_t* parts[4];
+    for (int i = 0; i < 4; i++) parts[i] = m.data + (begin / 16 + i) * block_bytes(m);
+    batches(parts, 64, reinterpret_cast<const uint8_t*>(d.x), d.stride, 4, (m.inputs + 3) / 4, acc, acc_stride,
+            d.vectors);
+}
+
+// ---- either ------------------------------------------------------------------------------------
+
+// Calls use(first, count, acc, acc_stride) for the outputs [begin, end), multiples of kStrip, a part at a time:
+// acc[t * acc_stride + i] is the sum of vector t for output first + i. `acc` holds max(end - begin, kStrip * T).
+template <typename Use>
+inline void multiply(const Matrix& m, const Events& events, const Dense& dense, int begin, int end, int32_t* acc,
+                     uint8_t* tile, Use use) {
+    const int vectors = m.by_row ? events.vectors : dense.vectors;
+    if (begin >= end) return;
+    if (vectors == 1 && m.by_row) {
+        rows_one(m, events, acc, begin, end);
+        use(begin, end - begin, acc, 0);
+        return;
+    }
+    for (int o = begin; o < end; o += kStrip) {
+        if (m.by_row)
+            rows_strip(m, events, acc, kStrip, o, tile);
+        else if (vectors == 1)
+            blocks_one(m, dense, acc, o, o + kStrip);
+        else
+            blocks_strip(m, dense, acc, kStrip, o);
+        use(o, kStrip, acc, kStrip);
+    }
+}
+
+}  // namespace symlight

@@ -1,4 +1,4 @@
-"""The structures that Python and the kernels share; `header` writes them as C++, so that they are typed once."""
+"""The structures that Python and the kernels share; `header` writes them as C++, so they are typed once."""
 
 import ctypes
 from ctypes import Structure, c_int8, c_int16, c_int32, c_int64, c_uint8, c_void_p
@@ -8,8 +8,8 @@ _POINTERS = {c_int8: "int8_t", c_int16: "int16_t", c_int32: "int32_t", c_int64: 
 _pointees: dict[str, str] = {}  # "Structure.field" -> C++ type behind a pointer
 
 
-def _fields(owner: str, **fields) -> list[tuple[str, type]]:
-    """Fields of a structure: a ctypes type, or a list with the type that a pointer points to."""
+def fields(owner: str, **fields) -> list[tuple[str, type]]:
+    """`_fields_` of structure `owner`: each a ctypes type, or a list with the type behind a pointer."""
     result = []
     for name, kind in fields.items():
         if isinstance(kind, list):
@@ -23,25 +23,27 @@ def _fields(owner: str, **fields) -> list[tuple[str, type]]:
 class Matrix(Structure):
     """Weights by row, `stride` bytes apart, or by output (cpu.layout)."""
 
-    _fields_ = _fields("Matrix", data=[c_uint8], stride=c_int64, inputs=c_int32, outputs=c_int32, by_row=c_int32)
+    _fields_ = fields(
+        "Matrix", data=[c_uint8], stride=c_int64, inputs=c_int32, outputs=c_int32, by_row=c_int32
+    )
 
 
 class Requantiser(Structure):
     """Of an event site: one threshold, multiplier and shift."""
 
-    _fields_ = _fields("Requantiser", threshold=c_int32, multiplier=c_int32, shift=c_int32)
+    _fields_ = fields("Requantiser", threshold=c_int32, multiplier=c_int32, shift=c_int32)
 
 
 class Norm(Structure):
     """Layer normalisation."""
 
-    _fields_ = _fields("Norm", gamma=[c_int32], beta=[c_int32], gamma_shift=c_int32, epsilon=c_int32)
+    _fields_ = fields("Norm", gamma=[c_int32], beta=[c_int32], gamma_shift=c_int32, epsilon=c_int32)
 
 
 class Block(Structure):
     """A block; the names of model.weights.BlockWeights."""
 
-    _fields_ = _fields(
+    _fields_ = fields(
         "Block",
         qkv=Matrix,
         decay=Matrix,
@@ -73,7 +75,7 @@ class Block(Structure):
 class Head(Structure):
     """The decoding head."""
 
-    _fields_ = _fields(
+    _fields_ = fields(
         "Head",
         prior=Matrix,
         fused=Matrix,
@@ -90,7 +92,7 @@ class Model(Structure):
     """Everything that a pass reads. `every_row`: rows of zero events are read, too (to measure what skipping
     them brings)."""
 
-    _fields_ = _fields(
+    _fields_ = fields(
         "Model",
         head=Head,
         blocks=[Block],
@@ -123,7 +125,7 @@ class Item(Structure):
     membrane [D] and decay state [L, D] after this token, and what it overwrites in the rings [L, D].
     """
 
-    _fields_ = _fields(
+    _fields_ = fields(
         "Item",
         membrane=[c_int16],
         decay=[c_int16],
@@ -144,18 +146,25 @@ class Item(Structure):
 
 
 STRUCTURES = (Matrix, Requantiser, Norm, Block, Head, Model, Item)
-MUTABLE = {"Item"}  # the kernels write through its pointers
+MUTABLE = frozenset({"Item"})
 
 
-def header() -> str:
-    """The text of abi.h."""
-    lines = ["// Written by cpu/abi.py.", "#pragma once", "#include <cstdint>", "", "namespace symlight {", ""]
-    for structure in STRUCTURES:
+def header(structures: tuple[type[Structure], ...] = STRUCTURES, mutable: frozenset[str] = MUTABLE) -> str:
+    """The text of abi.h. The kernels write through the pointers of the structures named in `mutable`."""
+    lines = [
+        "// Written by cpu/abi.py.",
+        "#pragma once",
+        "#include <cstdint>",
+        "",
+        "namespace symlight {",
+        "",
+    ]
+    for structure in structures:
         owner = structure.__name__
         lines.append(f"struct {owner} {{")
         for name, kind in structure._fields_:
             if kind is c_void_p:
-                const = "" if owner in MUTABLE else "const "
+                const = "" if owner in mutable else "const "
                 lines.append(f"    {const}{_pointees[f'{owner}.{name}']}* {name};")
             else:
                 lines.append(f"    {_TYPES.get(kind, kind.__name__)} {name};")

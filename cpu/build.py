@@ -3,7 +3,7 @@
 import hashlib
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from symlight.model.errors import UserError
@@ -12,6 +12,7 @@ from symlight.sim.cache import cached
 from .abi import header
 from .isa import Isa
 
+Progress = Callable[[str, int, int], None]  # stage, done, total (0: unknown)
 KERNELS = Path(__file__).parent / "kernels"
 LIBRARY = "libsymlight-cpu.so"
 FLAGS = ("-std=c++20", "-O3", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", "-Wno-psabi")
@@ -35,6 +36,7 @@ def build_library(
     headers: dict[str, str] | None = None,
     compiler: str = COMPILER,
     flags: Sequence[str] = (),
+    progress: Progress | None = None,
 ) -> Path:
     """The shared library of `source` for `isa`; compiled unless the cache has it (some seconds).
 
@@ -46,6 +48,8 @@ def build_library(
         Text of further headers by name; default: abi.h of cpu.abi.
     compiler, flags
         Of another target, to compile for it.
+    progress : callable(stage, done, total)
+        Told of stage "compile" when there is something to compile.
 
     Raises
     ------
@@ -55,12 +59,16 @@ def build_library(
     path = shutil.which(compiler)
     if path is None:
         raise NoCompiler(
-            f"{compiler} not found: the CPU engine is compiled at first use; install it (Debian: apt-get install g++), "
-            "or use --device reference, which needs no compiler and is slow"
+            f"{compiler} not found: the CPU engine is compiled at first use; install it "
+            "(Debian: apt-get install g++), or use --device reference, which needs no compiler and is slow"
         )
     headers = {"abi.h": header()} if headers is None else headers
     folders = list(dict.fromkeys((KERNELS, source.parent)))
-    texts = {file.name: file.read_text(encoding="utf-8") for folder in folders for file in sorted(folder.glob("*.h"))}
+    texts = {
+        file.name: file.read_text(encoding="utf-8")
+        for folder in folders
+        for file in sorted(folder.glob("*.h"))
+    }
     texts |= headers | {source.name: source.read_text(encoding="utf-8")}
     options = (*FLAGS, *isa.flags, *flags)
     identity = repr((sorted(texts.items()), options, _run([path, "--version"], Path.cwd())))
@@ -69,7 +77,11 @@ def build_library(
     def make(folder: Path) -> None:
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8")
+        if progress:
+            progress("compile", 0, 0)
         _run([path, *options, "-I.", source.name, "-o", LIBRARY], folder)
+        if progress:
+            progress("compile", 1, 1)
 
     return cached(cache or default_cache(), key, make) / LIBRARY
 
@@ -77,7 +89,9 @@ def build_library(
 def _run(command: list[str], folder: Path) -> str:
     done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
-        lines = [line for line in done.stdout.splitlines() if "error" in line.lower()] or done.stdout.splitlines()
+        lines = [
+            line for line in done.stdout.splitlines() if "error" in line.lower()
+        ] or done.stdout.splitlines()
         raise UserError(
             f"compiling the CPU engine: {Path(command[0]).name} failed with status {done.returncode}\n"
             + "\n".join(lines[:20])

@@ -1,9 +1,9 @@
 """The engine: passes over tokens of one session or of many (docs/cpu.md).
 
-    engine = Engine(Weights.pack(model), threads=2)
-    session = Session.new(engine.shape)
-    fed = engine.run([Feed(session, [5, 7, 9], Want.LAST)])[0]
-    fed.tokens[0]        # the greedy token behind 9
+engine = Engine(Weights.pack(model), threads=2)
+session = Session.new(engine.shape)
+fed = engine.run([Feed(session, [5, 7, 9], Want.LAST)])[0]
+fed.tokens[0]        # the greedy token after 9
 """
 
 import ctypes
@@ -21,7 +21,7 @@ from symlight.model.reference import SITES
 from symlight.model.state import State
 
 from . import abi
-from .build import build_library
+from .build import Progress, build_library
 from .isa import find
 from .weights import Weights
 
@@ -104,7 +104,7 @@ class Feed:
 class Fed:
     """What came of a feed.
 
-    `tokens`: greedy token behind each wanted position. `logits` [wanted, V] int64, or None when not asked for.
+    `tokens`: greedy token after each wanted position. `logits` [wanted, V] int64, or None unless asked for.
     `active` [tokens, L, 4] int32: nonzero inputs by SITES.
     """
 
@@ -130,6 +130,8 @@ class Engine:
         Name of an instruction set (cpu.isa); None: the best that this machine has.
     cache : Path | None
         Of compiled libraries.
+    progress : callable(stage, done, total)
+        Told when the kernels have to be compiled.
     every_row : bool
         Read the rows of zero events, too: to measure what skipping them brings.
 
@@ -143,12 +145,13 @@ class Engine:
         *,
         isa: str | None = None,
         cache: Path | None = None,
+        progress: Progress | None = None,
         every_row: bool = False,
     ):
         self.weights, self.shape = weights, weights.shape
         self.threads = default_threads() if threads is None else threads
         self.isa = find(isa).name
-        self._library = ctypes.CDLL(str(build_library(find(isa), cache)))
+        self._library = ctypes.CDLL(str(build_library(find(isa), cache, progress=progress)))
         for name, result, arguments in (
             ("engine", ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int]),
             ("free", None, [ctypes.c_void_p]),
@@ -170,6 +173,12 @@ class Engine:
     def __del__(self):
         if getattr(self, "_handle", None):
             self.close()
+
+    def __enter__(self) -> "Engine":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
 
     def run(self, feeds: Sequence[Feed]) -> list[Fed]:
         """Advance every session by its tokens, all in the same passes, of CHUNK tokens at most.
@@ -209,7 +218,8 @@ class Engine:
             position = feed.session.state.position
             if position + len(feed.tokens) > MAX_POSITION:
                 raise UserError(
-                    f"the session is full: {position} of {MAX_POSITION} positions are used; start a new session"
+                    f"the session is full: {position} of {MAX_POSITION} positions are used; "
+                    "start a new session"
                 )
             for token in feed.tokens:
                 if not 0 <= token < self.shape.vocab:
@@ -217,7 +227,7 @@ class Engine:
 
     @staticmethod
     def _parts(feeds: Sequence[Feed], done: list[int]) -> list[tuple[int, int, int]]:
-        """(feed, first token, tokens) of the next pass: short feeds first, so that nobody waits for a long one."""
+        """(feed, first token, tokens) of the next pass: short feeds first, so none waits for a long one."""
         left, parts = CHUNK, []
         for index in sorted(range(len(feeds)), key=lambda i: len(feeds[i].tokens) - done[i]):
             count = min(len(feeds[index].tokens) - done[index], left)

@@ -66,7 +66,8 @@ def find(name: str | None) -> Isa:
         if isa.name == name:
             return isa
     raise UserError(
-        f"this machine cannot run the instruction set {name!r}; it can run {', '.join(isa.name for isa in known)}"
+        f"this machine cannot run the instruction set {name!r}; "
+        f"it can run {', '.join(isa.name for isa in known)}"
     )
 
 

@@ -1,10 +1,10 @@
-"""How weights lie in memory: one buffer of sections, whose places follow from the shape of the model alone.
+"""How weights are stored: one buffer of sections, whose offsets follow from the shape of the model alone.
 
-By row (inputs whose zeros are skipped): each input has a row of bytes, one an output, padded to strips of 64. Within a
-strip byte l * 16 + q * 4 + t belongs to output q * 16 + l * 4 + t: four rows that are interleaved a 16-byte lane at a
-time then give 16 outputs in order.
-By output (dense inputs): blocks of 16 outputs; a group of four inputs has 64 bytes, four for each output.
-Either way a byte holds weight + 128, and padding holds 128: a weight of zero.
+By row (inputs whose zeros are skipped): each input has a row with one byte per output, padded to strips of
+64. Byte l * 16 + q * 4 + t of a strip belongs to its output q * 16 + l * 4 + t: interleaving four rows in lanes
+of 16 bytes then gives 16 outputs in order.
+By output (dense inputs): blocks of 16 outputs; each group of four inputs has 64 bytes, four per output.
+In both layouts a byte holds weight + 128, and padding holds 128: a weight of zero.
 """
 
 from dataclasses import dataclass

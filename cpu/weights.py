@@ -16,7 +16,7 @@ HUGE_PAGE = 2 << 20
 
 
 def huge_buffer(size: int) -> np.ndarray:
-    """Zeroed memory [size] uint8 that begins at a huge page and lies in huge pages where the system has them."""
+    """Zeroed memory [size] uint8, aligned to huge pages and made of them where the system has them."""
     memory = mmap.mmap(-1, size + HUGE_PAGE)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         try:
@@ -89,7 +89,11 @@ class Weights:
         values: dict = {name: self._matrix(here + name) for name in ("qkv", "decay", "out", "up", "down")}
         for name, _ in abi.Block._fields_:
             section: Section | None = self._places.get(here + name)
-            if section is not None and len(section.dims) == 1 and name not in ("attention_event", "ffn_event"):
+            if (
+                section is not None
+                and len(section.dims) == 1
+                and name not in ("attention_event", "ffn_event")
+            ):
                 values[name] = self._address(here + name)
         for name in ("attention_norm", "ffn_norm"):
             gamma, beta = (self._address(f"{here}{name}.{leaf}") for leaf in ("gamma", "beta"))

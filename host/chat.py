@@ -15,7 +15,7 @@ from symlight.model.tokenizer import Tokenizer
 from .console import ProgressView, TextOutput, stderr
 from .device import OpenedDevice
 from .models import open_package
-from .options import device_options, model_option, take_device
+from .options import device_option, device_options, model_option, take_device
 from .report import print_stats, print_summary
 from .session import Session, Turn
 from .verify import VerificationError, Verifier
@@ -28,6 +28,7 @@ An empty line goes on from where the text ended; Ctrl-C ends a turn."""
 
 @click.command()
 @model_option
+@device_option("cpu")
 @device_options
 @click.option(
     "--max-new-tokens", type=click.IntRange(min=0), default=48, show_default=True, metavar="N", help="A turn."

@@ -1,4 +1,5 @@
-"""The seam between a device's name and a machine: `reference`, `sim`, `xrt:N` or `xrt:<bus address>`.
+"""The seam between a device's name and a machine: `cpu`, `cpu:THREADS`, `reference`, `sim`, `xrt:N` or
+`xrt:<bus address>`.
 
 Everything above sees `host.machine.Machine`. Everything below, in `card`, uses pyxrt's names alone: real ones
 for `xrt`, those of `sim.pyxrt_sim` for `sim`.
@@ -8,6 +9,8 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import click
 
 from symlight.hw.interface import Flag, arguments
 from symlight.hw.layout import Layout
@@ -24,6 +27,7 @@ from .machine import Machine, Progress, silent
 from .reference import ReferenceMachine
 
 SIM_CYCLES_PER_SECOND = 2_000  # a slow machine simulating a large kernel
+MOST_THREADS = 256  # of cpu:THREADS
 XRT_GRACE_MS = 2_000  # what an interrupted run on a card may still take
 NO_PYXRT = (
     "pyxrt cannot be imported ({}); it comes with XRT: install XRT 2.13 or newer and run "
@@ -57,7 +61,12 @@ class DeviceOptions:
 class OpenedDevice:
     """A machine and what must be given back after it: use it in a `with`."""
 
-    def __init__(self, options: DeviceOptions, model: IntegerModel, progress: Progress = silent):
+    def __init__(
+        self,
+        options: DeviceOptions,
+        model: IntegerModel,
+        progress: Progress = silent,
+    ):
         self._stack = ExitStack()
         try:
             self.machine = self._open(options, model, progress)
@@ -76,6 +85,8 @@ class OpenedDevice:
         kind, _, address = options.device.partition(":")
         if options.device == "reference":
             return ReferenceMachine(model)
+        if kind == "cpu":
+            return _cpu_machine(options, address, model, progress)
         if options.device == "sim":
             require_tools()  # before the kernel is generated, which takes a while
             kernel = obtain_kernel(options.card, options.build, options.cache, progress)
@@ -96,7 +107,9 @@ class OpenedDevice:
             return self._accelerator(
                 api, index, str(options.xclbin), layout, model, kernel, options, rate, XRT_GRACE_MS, progress
             )
-        raise UserError(f"no device is called {options.device!r}; known: sim, reference, xrt:0")
+        raise UserError(
+            f"no device is called {options.device!r}; known: cpu, cpu:THREADS, sim, reference, xrt:0"
+        )
 
     def _accelerator(
         self,
@@ -129,6 +142,29 @@ class OpenedDevice:
             )
             on_failure.pop_all()
         return machine
+
+
+def _cpu_machine(options: DeviceOptions, threads: str, model: IntegerModel, progress: Progress) -> Machine:
+    """The CPU engine; without a compiler the reference, which computes the same."""
+    from symlight.cpu.build import NoCompiler
+    from symlight.cpu.engine import Engine
+    from symlight.cpu.weights import Weights
+
+    from .cpu import CpuMachine
+
+    if threads and not (threads.isdecimal() and 1 <= int(threads) <= MOST_THREADS):
+        raise UserError(f"device {options.device!r}: the number of threads is 1..{MOST_THREADS}, as in cpu:2")
+    try:
+        engine = Engine(
+            Weights.pack(model),
+            int(threads) if threads else None,
+            cache=options.cache / "cpu",
+            progress=progress,
+        )
+    except NoCompiler as error:
+        click.echo(f"symlight: {error}; going on with the reference", err=True)
+        return ReferenceMachine(model)
+    return CpuMachine(engine, options.device)
 
 
 def _xclbin_kernel(options: DeviceOptions) -> KernelInfo:

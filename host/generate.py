@@ -10,6 +10,7 @@ from .machine import Machine
 from .models import open_package
 from .options import (
     PATH,
+    device_option,
     device_options,
     model_option,
     package_tokenizer,
@@ -24,6 +25,7 @@ from .verify import Verifier
 
 @click.command()
 @model_option
+@device_option("cpu")
 @device_options
 @prompt_options
 @click.option("--max-new-tokens", type=click.IntRange(min=0), default=64, show_default=True, metavar="N")

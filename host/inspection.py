@@ -13,6 +13,9 @@ from rich.table import Table
 
 from symlight.bitstreams import contents
 from symlight.bitstreams.axlf import read_xclbin
+from symlight.cpu.build import COMPILER
+from symlight.cpu.engine import default_threads
+from symlight.cpu.isa import runnable
 from symlight.hw.config import CARDS
 from symlight.hw.layout import Layout
 from symlight.model.errors import UserError
@@ -121,6 +124,7 @@ def _fit(card: str, package: Package) -> str:
 def devices(as_json: bool):
     """List what --device can name."""
     found = [
+        {"device": "cpu", **_processor()},
         {"device": "reference", "state": "ready", "about": "integer model without a kernel"},
         {"device": "sim", **_simulator()},
         *_cards(),
@@ -132,6 +136,16 @@ def devices(as_json: bool):
     for entry in found:
         table.add_row(entry["device"], entry["state"], entry["about"])
     Console().print(table)
+
+
+def _processor() -> dict:
+    if shutil.which(COMPILER) is None:
+        return {"state": "not usable", "about": f"{COMPILER} not found; install it"}
+    sets = ", ".join(isa.name for isa in runnable())
+    return {
+        "state": "ready",
+        "about": f"this processor, {default_threads()} threads; instruction sets: {sets}",
+    }
 
 
 def _simulator() -> dict:

@@ -118,15 +118,21 @@ workload_options = _apply(
         ),
     ]
 )
+
+
+def device_option(default: str) -> Callable:
+    """`--device`, by default the device `default`."""
+    return click.option(
+        "--device",
+        default=default,
+        show_default=True,
+        metavar="cpu[:THREADS]|sim|reference|xrt:N",
+        help="This processor, the simulated card, the slow integer reference, or a card (xrt:0, xrt:<bus>).",
+    )
+
+
 device_options = _apply(
     [
-        click.option(
-            "--device",
-            default="sim",
-            show_default=True,
-            metavar="sim|reference|xrt:N",
-            help="Simulated card, integer model without a kernel, or a card (xrt:0, xrt:<bus address>).",
-        ),
         card_options,
         click.option(
             "--hbm",
@@ -171,7 +177,7 @@ device_options = _apply(
 
 
 def take_device(values: dict) -> DeviceOptions:
-    """Take what `device_options` added out of a command's values."""
+    """Take what `device_option` and `device_options` added out of a command's values."""
     names = ("device", "card", "build", "hbm", "seed", "xclbin", "watchdog", "time_limit", "cache")
     taken = {name: values.pop(name) for name in names}
     return DeviceOptions(**taken, dense=values.pop("gather") == "dense", full_kv=values.pop("kv") == "full")

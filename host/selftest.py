@@ -14,7 +14,7 @@ from .console import ProgressView, stderr, waiting
 from .device import OpenedDevice
 from .machine import Machine, RunResult
 from .models import GoldenRun, golden_runs, open_package
-from .options import device_options, model_option, take_device
+from .options import device_option, device_options, model_option, take_device
 from .reference import ReferenceMachine
 from .verify import VerificationError, state_difference
 
@@ -24,6 +24,7 @@ NEW_TOKENS = 12
 
 @click.command()
 @model_option
+@device_option("sim")
 @device_options
 def selftest(**values):
     """Check a device against golden tokens and the integer reference: the first thing to run on a new

@@ -162,7 +162,7 @@ def test_bad_input(generate, arguments, sentence):
 
 def test_unknown_devices_and_models(generate, symlight):
     assert (
-        "no device is called 'gpu'; known: sim, reference, xrt:0"
+        "no device is called 'gpu'; known: cpu, cpu:THREADS, sim, reference, xrt:0"
         in generate("--prompt", "a", device="gpu").error()
     )
     assert (

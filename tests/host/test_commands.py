@@ -128,13 +128,15 @@ def test_inspect(symlight, package_path, model):
 
 def test_devices(symlight, fake_pyxrt, monkeypatch):
     found = {entry["device"]: entry for entry in symlight("devices", "--json").json["devices"]}
-    assert set(found) == {"reference", "sim", "xrt:0"}
+    assert set(found) == {"cpu", "reference", "sim", "xrt:0"}
+    assert "plain" in found["cpu"]["about"]
     assert found["xrt:0"]["state"] == "found" and "0000:3b:00.1" in found["xrt:0"]["about"]
     monkeypatch.setitem(sys.modules, "pyxrt", make_api(fake_pyxrt, contexts=False))  # which cannot enumerate
-    assert symlight("devices", "--json").json["devices"][2]["state"] == "found"
+    assert symlight("devices", "--json").json["devices"][3]["state"] == "found"
     monkeypatch.setitem(sys.modules, "pyxrt", None)
     monkeypatch.setattr(inspection.shutil, "which", lambda name: None)
     found = {entry["device"]: entry for entry in symlight("devices", "--json").json["devices"]}
+    assert found["cpu"]["about"].startswith("g++ not found")
     assert "g++, make not found" in found["sim"]["about"] and "XRT" in found["xrt:0"]["about"]
 
 

@@ -1,8 +1,8 @@
 """How weights are stored: one buffer of sections, whose offsets follow from the shape of the model alone.
 
 By row (inputs whose zeros are skipped): each input has a row with one byte per output, padded to strips of
-64. Byte l * 16 + q * 4 + t of a strip belongs to its output q * 16 + l * 4 + t: interleaving four rows in lanes
-of 16 bytes then gives 16 outputs in order.
+64. Byte l * 16 + q * 4 + t of a strip belongs to its output q * 16 + l * 4 + t: interleaving four rows in
+lanes of 16 bytes then gives 16 outputs in order.
 By output (dense inputs): blocks of 16 outputs; each group of four inputs has 64 bytes, four per output.
 In both layouts a byte holds weight + 128, and padding holds 128: a weight of zero.
 """

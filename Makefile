@@ -34,11 +34,11 @@ manifests: $(STAMP) ## generate the kernels whose manifests are in bitstreams/, 
 
 formal: $(STAMP) ## the formal proofs: docs/evidence/formal.json and formal.md (minutes)
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[evidence]'
-	$(BIN)/python -m symlight.bitstreams.formal
+	$(BIN)/python -m symlight.tools.formal.evidence
 
 evidence: formal ## proofs, depth of logic, resources, place and route, lint: docs/evidence/ (an hour; goes on where it was)
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[evidence]'
-	$(BIN)/python -m symlight.bitstreams.evidence
+	$(BIN)/python -m symlight.tools.evidence
 
 card: $(STAMP)   ## the contract on a real card: make card XCLBIN=file [DEVICE=xrt:0]
 	$(BIN)/python -m pytest -m needs_card --xclbin "$(XCLBIN)" --xrt-device $(or $(DEVICE),xrt:0)

@@ -20,7 +20,7 @@ import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from symlight.model.errors import UserError
+from symlight.base.errors import UserError
 
 MAGIC = b"xclbin2\0"
 _START = struct.Struct("<8si28s256sQ")

@@ -8,7 +8,7 @@ import json
 import struct
 import xml.etree.ElementTree as ElementTree
 
-from symlight.model.errors import UserError
+from symlight.base.errors import UserError
 
 from .axlf import Xclbin
 

@@ -3,9 +3,9 @@
 import xml.etree.ElementTree as ElementTree
 
 from symlight.hw.axi import AxiLite
+from symlight.hw.compiler.manifest import CONTROL_PORT, CONTROL_PROTOCOL
 from symlight.hw.config import Engine
 from symlight.hw.interface import KERNEL_NAME, arguments
-from symlight.hw.manifest import CONTROL_PORT, CONTROL_PROTOCOL
 
 # Of the packaged IP: its component.xml must say the same, so package_kernel.tcl takes them from settings.tcl.
 VENDOR, LIBRARY, VERSION = "symlight", "kernel", "1.0"

@@ -1,10 +1,11 @@
 """A folder that Vivado and v++ turn into a bitstream: Verilog, kernel.xml, link.cfg, scripts, manifest.
 
-    symlight.v, symlight_channel.v, symlight_identity.v     the kernel                          (hw.generate)
+    symlight.v, symlight_channel.v, symlight_identity.v     the kernel
+    (hw.compiler.generate)
     kernel.xml, link.cfg, settings.tcl, build_id            what the scripts and the tools read
     build.sh, package_kernel.tcl, reports.tcl               the way to symlight.xclbin
     out_of_context.tcl, out_of_context.xdc, ...             the kernel by itself                (platform)
-    manifest.json                                           hw.manifest, and what is added here
+    manifest.json                                           hw.compiler.manifest, and what is added here
 
 Added to the manifest: `platform` (part, Vitis platform, instance, bank of every pointer), `model`, `hbm_map`
 (the model it was made for), and `result`: None until `seal.seal` fills in what was really built.
@@ -15,14 +16,14 @@ import json
 import shutil
 from pathlib import Path
 
+from symlight.base.files import write_whole
 from symlight.hw.axi import MAX_BURST
+from symlight.hw.compiler.hbm_map import hbm_map
+from symlight.hw.compiler.layout import Layout
+from symlight.hw.compiler.manifest import CLOCK_PORT, CONTROL_PORT
 from symlight.hw.config import Engine
-from symlight.hw.hbm_map import hbm_map
 from symlight.hw.interface import KERNEL_NAME, arguments
-from symlight.hw.layout import Layout
-from symlight.hw.manifest import CLOCK_PORT, CONTROL_PORT
 from symlight.model.config import ModelShape
-from symlight.model.files import write_whole
 
 from .kernel_xml import LIBRARY, VENDOR, VERSION, kernel_xml
 from .link import INSTANCE, bank, link_cfg
@@ -35,7 +36,8 @@ INTERFACE = {"SUPPORTS_NARROW_BURST": 0, "HAS_BURST": 0, "MAX_BURST_LENGTH": MAX
 
 
 def package_manifest(kernel: dict, shape: ModelShape, model: str) -> dict:
-    """The manifest of a package: of the kernel (`hw.manifest`), extended for a model called `model`."""
+    """The manifest of a package: of the kernel (`hw.compiler.manifest`), extended for a model called
+    `model`."""
     engine = Engine.from_json(kernel["engine"])
     layout = Layout(engine, shape)
     return kernel | {
@@ -58,7 +60,8 @@ def manifest_text(manifest: dict) -> str:
 
 
 def write_package(kernel: Path, out: Path, shape: ModelShape, model: str) -> dict:
-    """Write the package of a generated kernel (a folder of `hw.generate`) for a model into folder `out`;
+    """Write the package of a generated kernel (a folder of `hw.compiler.generate`) for a model into folder
+    `out`;
     returns its manifest."""
     manifest = package_manifest(json.loads((kernel / MANIFEST).read_text()), shape, model)
     engine = Engine.from_json(manifest["engine"])

@@ -2,7 +2,7 @@
 
 import re
 
-from symlight.model.errors import UserError
+from symlight.base.errors import UserError
 
 # Rows of report_utilization and the names they get here.
 RESOURCES = {

@@ -8,10 +8,10 @@ build is refused.
 import json
 from pathlib import Path
 
+from symlight.base.errors import UserError
+from symlight.base.files import write_whole
+from symlight.hw.compiler.manifest import REGISTERS
 from symlight.hw.interface import KERNEL_NAME
-from symlight.hw.manifest import REGISTERS
-from symlight.model.errors import UserError
-from symlight.model.files import write_whole
 
 from .axlf import Xclbin, read_xclbin
 from .contents import clocks, compute_units, kernel_arguments, key_values

@@ -6,8 +6,8 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from symlight.model.errors import UserError
-from symlight.sim.cache import cached
+from symlight.base.cache import cached
+from symlight.base.errors import UserError
 
 from .abi import header
 from .isa import Isa

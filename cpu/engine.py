@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
+from symlight.base.errors import UserError
 from symlight.model.config import MAX_POSITION, ModelShape
-from symlight.model.errors import UserError
 from symlight.model.reference import SITES
 from symlight.model.state import State
 

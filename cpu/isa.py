@@ -4,7 +4,7 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
-from symlight.model.errors import UserError
+from symlight.base.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -7,19 +7,19 @@ from collections.abc import Sequence
 import click
 
 import symlight
-from symlight.model.errors import UserError
+from symlight.base.errors import UserError
 
-from .bench import bench
-from .bench_table import bench_table
-from .chat import chat
-from .estimate import estimate
-from .generate import generate
-from .import_v1 import import_v1
-from .inspection import devices, inspect
-from .making import quantise, synthesize, train, verilog
-from .packaging import manifests, package
-from .selftest import selftest
-from .verify import VerificationError
+from .commands.bench import bench
+from .commands.bench_table import bench_table
+from .commands.build_commands import quantise, synthesize, train, verilog
+from .commands.chat import chat
+from .commands.estimate import estimate
+from .commands.generate import generate
+from .commands.import_v1 import import_v1
+from .commands.inspect import devices, inspect
+from .commands.packaging import manifests, package
+from .commands.selftest import selftest
+from .device.verify import VerificationError
 
 EXIT_DIFFERENT, EXIT_ERROR, EXIT_INTERRUPTED = 1, 2, 130
 

@@ -1,11 +1,12 @@
 """What the generator builds: the size of one accelerator, and presets of cards.
 
-An `Engine` is built for maximal dimensions; any package whose layout fits (hw.layout checks it) runs on it.
+An `Engine` is built for maximal dimensions; any package whose layout fits (hw.compiler.layout checks it)
+runs on it.
 """
 
 from dataclasses import asdict, dataclass, fields, replace
 
-from symlight.model.errors import UserError
+from symlight.base.errors import UserError
 
 
 @dataclass(frozen=True, kw_only=True)

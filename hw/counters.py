@@ -6,7 +6,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from .interface import COUNTERS
-from .lib import Queue
+from .lib.queue import Queue
 
 ADD = data.StructLayout({"index": range(COUNTERS), "amount": 48})
 QUEUE = 16  # adds that wait for the memory

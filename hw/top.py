@@ -9,17 +9,17 @@ from .channel.channel import Channel, channel_signature
 from .config import Engine
 from .control import AxiLite, Control
 from .counters import ADD, Counters
-from .instance import ModuleInstance
+from .lib.instance import ModuleInstance
 from .mailbox import Mailbox, TokenWriter
 from .sequencer.argmax import Argmax
 from .sequencer.dispatch import Dispatcher
 from .sequencer.load import LoadUnit
 from .sequencer.session import Session
-from .sequencer.state import StateUnit
+from .sequencer.state_transfer import StateUnit
 from .sequencer.store import Barrier, OperationTable
 from .sequencer.tasks import TaskRunner
 from .sequencer.tokens import TokenLoop
-from .types import Cast, DrainRequest, Source, broadcast_layout
+from .types import BroadcastKind, DrainRequest, Source, broadcast_layout
 from .vector.reduce import DrainReduce
 from .vector.unit import VectorUnit
 from .vector.words import Route, WordOp
@@ -179,7 +179,7 @@ class Kernel(wiring.Component):
             m.d.sync += Assert(self._counters.add.ready, "an addition to a counter is lost")
 
     def _sessions(self, m):
-        """Session to the units that do its commands; all their SIDE commands and beats."""
+        """Session to the units that do its commands; all their DIRECT_READ commands and beats."""
         session, load, state, tokens = self._session, self._load, self._state, self._tokens
         args = self._registers.args
         m.d.comb += [
@@ -296,7 +296,7 @@ class Kernel(wiring.Component):
                 m.d.comb += write.ready.eq(1)
                 m.d.sync += [
                     self._cast_valid.eq(1),
-                    self._cast.kind.eq(Cast.WRITE),
+                    self._cast.kind.eq(BroadcastKind.WRITE),
                     self._cast.last.eq(0),
                     self._cast.address.eq(write.p.address),
                     self._cast.word.eq(write.p.word),

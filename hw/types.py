@@ -18,7 +18,7 @@ class Work(enum.Enum, shape=2):
 
     MATRIX = 0  # rows of a matrix into accumulators
     HEAD = 1  # output-stationary tiles of the decoding head
-    SIDE = 2  # beats of one channel straight to the drain bus
+    DIRECT_READ = 2  # beats of one channel straight to the drain bus
     FENCE = 3  # address side: wait until every KV read of the oldest unfenced KV command is issued
 
 
@@ -27,15 +27,15 @@ class ChannelCommand(data.Struct):
 
     work: Work
     stream: 1  # addresses do not depend on the vector: read every row, consecutive beats
-    io: 1  # SIDE: base is relative to the io pointer (channel 0 only)
+    io: 1  # DIRECT_READ: base is relative to the io pointer (channel 0 only)
     base: BEAT_ADDRESS  # first beat of the matrix in this channel's buffer
     words: 8  # vector words consumed (rows = words * lanes, of all groups together)
     beats: 6  # beats of one row's slice
     log_groups: 3  # rows go to group (row mod 2^log_groups)
     columns: 6  # slices a row is cut into; channel k is group k // columns, column k % columns
     acc: 6  # first accumulator word
-    count: 12  # HEAD: tiles; SIDE: beats
-    channel: 5  # SIDE: the channel that reads
+    count: 12  # HEAD: tiles; DIRECT_READ: beats
+    channel: 5  # DIRECT_READ: the channel that reads
     traffic: 4  # counter of its read beats (interface.Traffic)
 
 
@@ -85,7 +85,7 @@ def write_layout(engine: Engine) -> data.StructLayout:
     return data.StructLayout({"io": 1, "address": BEAT_ADDRESS, "data": beat_layout(engine)})
 
 
-class Cast(enum.Enum, shape=3):
+class BroadcastKind(enum.Enum, shape=3):
     """Kind of a broadcast word."""
 
     VECTOR = 0  # append to the vector buffer
@@ -100,7 +100,7 @@ def broadcast_layout(engine: Engine) -> data.StructLayout:
     """A word from the vector unit to all channels; no back-pressure."""
     return data.StructLayout(
         {
-            "kind": Cast,
+            "kind": BroadcastKind,
             "last": 1,
             "index": 8,
             "address": BEAT_ADDRESS,

@@ -6,7 +6,7 @@ Everything that hardware, simulator, host and package need to know about a model
 
 from dataclasses import asdict, dataclass, fields, replace
 
-from .errors import UserError
+from symlight.base.errors import UserError
 
 RESIDUAL_FRAC = 11  # fraction bits of the residual stream, the embedding table and the membrane (Q4.11)
 PRE_FRAC = 12  # fraction bits of a pre-LayerNorm sum

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .errors import UserError
+from symlight.base.errors import UserError
+
 from .reference import SITES
 from .sequence import SequenceModel
 from .weights import IntegerModel

@@ -5,7 +5,7 @@ Logits are exact and equal on every engine, so these are too, up to the last dig
 
 import numpy as np
 
-from .errors import UserError
+from symlight.base.errors import UserError
 
 
 def log_probabilities(logits: np.ndarray, logit_scale: float | None) -> np.ndarray:

@@ -11,8 +11,9 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as tensor_bytes
 
+from symlight.base.errors import UserError
+
 from .config import ModelShape, Numerics
-from .errors import UserError
 from .package_folder import (
     CONFIG,
     MANIFEST,

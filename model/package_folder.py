@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import UserError
+from symlight.base.errors import UserError
 
 MANIFEST, CONFIG, WEIGHTS, TOKENIZER = (
     "manifest.json",

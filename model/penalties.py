@@ -11,7 +11,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from .errors import UserError
+from symlight.base.errors import UserError
+
 from .sampling import SamplerSettings, choose
 
 PENALTY_FRAC = 16  # fraction bits of a repetition penalty

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from symlight.base.errors import UserError
+
 from . import ops
 from .config import MAX_POSITION
-from .errors import UserError
 from .sampling import SamplerSettings, choose
 from .state import State
 from .weights import BlockWeights, IntegerModel

@@ -15,8 +15,9 @@ from functools import cache
 
 import numpy as np
 
+from symlight.base.errors import UserError
+
 from . import ops
-from .errors import UserError
 
 CANDIDATES = 64  # K: only the K largest logits can be drawn
 WEIGHT_FRAC = 24  # a weight of 2^24 is 1

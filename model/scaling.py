@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 
+from symlight.base.errors import UserError
+
 from .config import MAX_SHIFT, MULTIPLIER_BITS, NORM_FRAC, PRE_FRAC, RESIDUAL_FRAC, ModelShape
-from .errors import UserError
 
 
 def multiplier_shift(scale) -> tuple[np.ndarray, np.ndarray]:

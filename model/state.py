@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from symlight.base.errors import UserError
+
 from .config import MAX_POSITION, ModelShape
-from .errors import UserError
 from .sampling import SamplingOptions
 
 _SAMPLING = "sampling"  # JSON of the options that the session was saved with, as bytes; may be absent

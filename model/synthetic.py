@@ -5,9 +5,10 @@ from statistics import NormalDist
 
 import numpy as np
 
+from symlight.base.errors import UserError
+
 from . import ops
 from .config import RESIDUAL_FRAC, ModelShape, Numerics
-from .errors import UserError
 from .evaluate import weighted_density
 from .extremes import EXTREMES
 from .reference import SITES, Reference

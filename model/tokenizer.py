@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import sentencepiece
 
-from .errors import UserError
+from symlight.base.errors import UserError
 
 _REPLACEMENT = "�"  # what an incomplete UTF-8 sequence decodes to
 _BYTES_OF_A_CHARACTER = 4

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from symlight.base.errors import UserError
+
 from .config import ModelShape, Numerics
-from .errors import UserError
 
 
 @dataclass(frozen=True, eq=False)

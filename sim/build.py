@@ -12,17 +12,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from symlight.base.cache import cached
+from symlight.base.errors import UserError
+from symlight.base.tools import Progress, Tools
 from symlight.hw.config import Engine
 from symlight.hw.interface import KERNEL_NAME
 from symlight.hw.top import CHANNEL_MODULE
-from symlight.model.errors import UserError
 
-from .cache import cached
 from .parts import CHANNEL_PREFIX, KERNEL_PREFIX, binding, channel_ports, defines, empty_channel
-from .tools import Progress, Tools
 
-HERE = Path(__file__).parent
-HARNESS = ("harness.cpp", "harness.h", "design.h", "gang.h", "axi_slave.h", "axi_rules.h", "hbm.h")
+HERE = Path(__file__).parent / "harness"
+HARNESS = ("harness.cpp", "harness.h", "design.h", "thread_team.h", "axi_slave.h", "axi_rules.h", "hbm.h")
 LIBRARY = "libsymlight.so"
 VERILATOR_FLAGS = (
     "-Mdir",

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-HEADER = Path(__file__).parent / "hbm.h"
+HEADER = Path(__file__).parent / "harness" / "hbm.h"
 LEAST_BYTES = 1024  # in flight: the longest burst, 16 beats of 64 bytes
 
 

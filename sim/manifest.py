@@ -13,10 +13,10 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from symlight.base.errors import UserError
+from symlight.hw.compiler.manifest import FORMAT_VERSION
 from symlight.hw.config import Engine
 from symlight.hw.interface import KERNEL_NAME
-from symlight.hw.manifest import FORMAT_VERSION
-from symlight.model.errors import UserError
 
 MANIFEST = "manifest.json"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from symlight.model.errors import UserError
+from symlight.base.errors import UserError
 
 
 class SimulationError(RuntimeError):

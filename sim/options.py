@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from symlight.model.errors import UserError
+from symlight.base.errors import UserError
 
 from .build import Progress
 from .hbm import LEAST_BYTES, header_constants

@@ -8,10 +8,10 @@ stands in its place, whose ports the harness reads and writes (design.h).
 import re
 from dataclasses import dataclass
 
+from symlight.base.errors import UserError
 from symlight.hw.axi import AxiMaster
 from symlight.hw.config import Engine
 from symlight.hw.top import CHANNEL_MODULE
-from symlight.model.errors import UserError
 
 AXI_PORTS = tuple(AxiMaster(1).members)  # the same names at any width
 BUS = "bus__"  # prefix of a channel's AXI ports

@@ -8,15 +8,15 @@ import importlib
 __version__ = "0.1.0"
 
 _EXPORTS = {
-    "open_model": "symlight.host.library",
-    "Model": "symlight.host.library",
-    "Session": "symlight.host.library_session",
-    "Token": "symlight.host.completion",
-    "Alternative": "symlight.host.completion",
-    "Completion": "symlight.host.completion",
+    "open_model": "symlight.host.library.model",
+    "Model": "symlight.host.library.model",
+    "Session": "symlight.host.library.session",
+    "Token": "symlight.host.library.completion",
+    "Alternative": "symlight.host.library.completion",
+    "Completion": "symlight.host.library.completion",
     "SamplingOptions": "symlight.model.sampling",
     "Penalties": "symlight.model.penalties",
-    "UserError": "symlight.model.errors",
+    "UserError": "symlight.base.errors",
 }
 __all__ = ["__version__", *_EXPORTS]
 

@@ -13,14 +13,14 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..config import Engine
-from ..lib import Queue
+from ..lib.queue import Queue
 from ..types import KvCommand, RingShape, Source, stage_layout, write_layout
 from .accumulator import AccumulatorBank
-from .drain import Answer, drain_port
-from .intake import Intake, Plan, cast_port
+from .broadcast_receiver import BroadcastReceiver, KvCommandDecoder, cast_port
+from .drain_port import DrainPort, drain_port
+from .read_scheduler import ReadScheduler
 from .score import Score
 from .staging import Staging
-from .walk import Walk
 
 COMMANDS = 4  # KV commands a channel holds
 DEN_BITS = 24
@@ -81,11 +81,11 @@ class AttentionEngine(wiring.Component):
         Sources WEIGHTED (clears the word) and WEIGHT; other sources are ignored.
     """
 
-    DRAIN_LATENCY = Answer.LATENCY
+    DRAIN_LATENCY = DrainPort.LATENCY
     FIRST_READ = 2  # words taken in, walk started
     END_LATENCY = 2  # nothing left to read, pulse
     DRAIN_AFTER = Staging.LATENCY + 1 + AccumulatorBank.ADD_LATENCY - END_LATENCY  # operands, sum
-    SETTLING = Plan.LATENCY + 1
+    SETTLING = KvCommandDecoder.LATENCY + 1
 
     def __init__(self, *, engine: Engine):
         self._engine, self._score = engine, Score(engine=engine)
@@ -111,11 +111,11 @@ class AttentionEngine(wiring.Component):
         m = Module()
         engine = self._engine
         m.submodules.queue = queue = Queue(KvCommand, depth=COMMANDS)
-        m.submodules.intake = intake = Intake(engine=engine)
-        m.submodules.plan = plan = Plan(engine=engine)
+        m.submodules.intake = intake = BroadcastReceiver(engine=engine)
+        m.submodules.plan = plan = KvCommandDecoder(engine=engine)
         m.submodules.keys = keys = Staging(engine=engine)
         m.submodules.values = values = Staging(engine=engine)
-        m.submodules.walk = walk = Walk(engine=engine)
+        m.submodules.walk = walk = ReadScheduler(engine=engine)
         m.submodules.score = score = self._score
         m.submodules.bank = bank = AccumulatorBank(lanes=engine.lanes, depth=engine.query_words)
         connect(m, flipped(self.commands), queue.i)
@@ -283,7 +283,7 @@ class AttentionEngine(wiring.Component):
     def _answer(self, m, unit, valid, clear, bank):
         """Denominators, and the drain port."""
         engine = self._engine
-        m.submodules.answer = answer = Answer(engine=engine, bank=Source.WEIGHTED, fixed=Source.WEIGHT)
+        m.submodules.answer = answer = DrainPort(engine=engine, bank=Source.WEIGHTED, fixed=Source.WEIGHT)
         connect(m, flipped(self.drain), answer.drain)
         dens = [Signal(DEN_BITS, name=f"den_{head}") for head in range(engine.heads)]
         den = Array(dens)[unit.head]

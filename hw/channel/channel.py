@@ -18,9 +18,9 @@ from amaranth.lib.wiring import In, Out, connect
 
 from ..axi import AxiMaster
 from ..config import Engine
-from ..lib import Queue
+from ..lib.queue import Queue
 from ..types import (
-    Cast,
+    BroadcastKind,
     ChannelCommand,
     DrainRequest,
     Item,
@@ -48,7 +48,7 @@ ITEM_SLACK = 1  # items that may come before their level shows
 WRITE_SLACK = 24  # beats the io writers may still send after they saw room
 
 
-class Place(wiring.Component):
+class GroupColumnTable(wiring.Component):
     """Group and column of this channel when a matrix is cut into `columns` columns.
 
     A table of 32 x 32 constants; with a constant index it folds to 32 entries. Latency 1 cycle.
@@ -138,9 +138,9 @@ class Channel(wiring.Component):
         them.
     request_valid, request : In
     drain_valid, drain : Out
-        Answer, zero if the request is for another column or nothing was asked.
+        DrainPort, zero if the request is for another column or nothing was asked.
     side_valid : Out
-        A SIDE beat is in the low lanes of `drain`; never while a drain is answered.
+        A DIRECT_READ beat is in the low lanes of `drain`; never while a drain is answered.
     op_done, attention_done : Out
         Pulses: the results of a MATRIX or HEAD command, of a KvCommand, are complete before a drain request
         that follows reaches them (`DRAIN_GUARD`, `AttentionEngine.DRAIN_AFTER`).
@@ -177,7 +177,7 @@ class Channel(wiring.Component):
 
     def _place(self, m, name, columns):
         """(group, column, active) for `columns`, a cycle later."""
-        m.submodules[f"place_{name}"] = place = Place()
+        m.submodules[f"place_{name}"] = place = GroupColumnTable()
         m.d.comb += [place.index.eq(self.index), place.columns.eq(columns)]
         return place.group, place.column
 
@@ -262,9 +262,9 @@ class Channel(wiring.Component):
         m.d.sync += cast_valid.eq(self.cast_valid)
         with m.If(self.cast_valid):
             m.d.sync += cast.eq(self.cast)
-        io_write = cast_valid & (cast.kind == Cast.WRITE) & (self.index == 0)
+        io_write = cast_valid & (cast.kind == BroadcastKind.WRITE) & (self.index == 0)
         m.d.comb += [
-            gather.word_valid.eq(cast_valid & (cast.kind == Cast.VECTOR)),
+            gather.word_valid.eq(cast_valid & (cast.kind == BroadcastKind.VECTOR)),
             gather.word.eq(cast.word.as_value()),
             attention.cast.valid.eq(cast_valid),
             attention.cast.payload.eq(cast),
@@ -301,9 +301,9 @@ class Channel(wiring.Component):
         answered, counted = Signal(), Signal()  # as late as the words of lane group and attention
         m.d.sync += [answered.eq(valid), counted.eq(mine & (request.source == Source.COUNTER))]
         count = Cat(fetch.count[:16], C(0, 16), fetch.count[16:])
-        # One part speaks, or none: another channel's answer may be on the bus, so this one's is zero then.
+        # At most one unit answers: another channel's answer may be on the bus, so this one's is zero then.
         parts = [
-            *(Mux(part.drain.speaks, part.drain.word.as_value(), 0) for part in (lanes, attention)),
+            *(Mux(part.drain.word_valid, part.drain.word.as_value(), 0) for part in (lanes, attention)),
             Mux(counted, count, 0),
             lanes.side.data.as_value(),
         ]

@@ -13,7 +13,7 @@ from amaranth.utils import exact_log2
 from ..axi import BURST_INCR, MAX_BURST, byte_address
 from ..config import Engine
 from ..interface import Traffic
-from ..lib import Slice
+from ..lib.queue import Slice
 from ..types import BEAT_ADDRESS, ChannelCommand, Work, beat_layout
 from .burst import RUN, BurstMerger
 from .gather import ROW
@@ -112,7 +112,7 @@ class _Runs(wiring.Component):
         ]
         with m.If(head.work == Work.HEAD):
             m.d.sync += [factor_a.eq(rows + SCALE_BEATS), factor_b.eq(head.count), takes_part.eq(1)]
-        with m.If((head.work == Work.SIDE) | (head.work == Work.FENCE)):
+        with m.If((head.work == Work.DIRECT_READ) | (head.work == Work.FENCE)):
             m.d.sync += [factor_a.eq(1), factor_b.eq(head.count), takes_part.eq(head.channel == self.index)]
         with m.If(~self.commands.valid | self.commands.ready):
             m.d.sync += cycles.eq(0)

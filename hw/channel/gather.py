@@ -13,9 +13,9 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
 from ..config import Engine
-from ..lib import Queue
+from ..lib.priority_encoder import PriorityEncoder, at_least
+from ..lib.queue import Queue
 from ..types import ChannelCommand, Item, Work
-from .pick import Pick, at_least
 
 # a row of the channel's group, or the end of the list
 ROW = data.StructLayout({"row": 13, "valid": 1, "last": 1})
@@ -247,7 +247,7 @@ class Gather(wiring.Component):
     Members
     -------
     commands : In(stream of ChannelCommand)
-        SIDE and FENCE are passed over.
+        DIRECT_READ and FENCE are passed over.
     group, active : In
         Place of this channel for the `columns` output, one cycle later.
     columns, log_groups : Out
@@ -316,7 +316,7 @@ class Gather(wiring.Component):
         about = Signal.like(buffer.kept_about)
         values = [Signal(8, name=f"value_{lane}", reset_less=True) for lane in range(lanes)]
         local, rest = Signal(lanes), Signal(lanes)
-        pick = Pick(m, mask, local)
+        pick = PriorityEncoder(m, mask, local)
         sends, done, last, taken = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             rest.eq(mask & ~pick.chosen),

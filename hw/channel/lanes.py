@@ -10,10 +10,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..config import Engine
-from ..lib import Queue
+from ..lib.queue import Queue
 from ..types import ChannelCommand, Item, Source, Work, beat_layout
 from .accumulator import AccumulatorBank
-from .drain import Answer, drain_port
+from .drain_port import DrainPort, drain_port
 from .head import Head
 
 COMMANDS = 8  # commands a channel holds
@@ -24,7 +24,7 @@ class _Mode(data.Struct):
 
     matrix: 1
     head: 1
-    side: 1  # SIDE of this channel
+    side: 1  # DIRECT_READ of this channel
     beats: 6  # beats of an item, less one
     acc: 6
     count: 12  # tiles or beats left, less one
@@ -106,7 +106,7 @@ class _Control(wiring.Component):
                 m.d.sync += [
                     mode.matrix.eq(command.work == Work.MATRIX),
                     mode.head.eq(command.work == Work.HEAD),
-                    mode.side.eq((command.work == Work.SIDE) & (command.channel == self.index)),
+                    mode.side.eq((command.work == Work.DIRECT_READ) & (command.channel == self.index)),
                     mode.beats.eq(command.beats - 1),
                     mode.acc.eq(command.acc),
                     mode.count.eq(command.count - 1),
@@ -116,8 +116,10 @@ class _Control(wiring.Component):
                 m.d.comb += self.head_start.eq(command.work == Work.HEAD)
                 with m.If(command.work == Work.MATRIX):
                     m.d.sync += Assert(command.beats != 0, "MATRIX command without beats")
-                with m.If((command.work == Work.HEAD) | (command.work == Work.SIDE)):
-                    m.d.sync += Assert(command.count != 0, "HEAD or SIDE command without tiles or beats")
+                with m.If((command.work == Work.HEAD) | (command.work == Work.DIRECT_READ)):
+                    m.d.sync += Assert(
+                        command.count != 0, "HEAD or DIRECT_READ command without tiles or beats"
+                    )
 
     def _matrix(self, m, mode, done, left, word):
         item, row = self.items.payload, Signal()
@@ -177,8 +179,8 @@ class LaneGroup(wiring.Component):
 
     Commands are done in order. MATRIX: each item with a row takes `beats` beats; beat b adds value * byte of
     its lane to accumulator word `acc` + b. HEAD: `count` tiles of items with one beat each, then two beats of
-    scales; the best row is drained as `Source.BEST`. SIDE of this channel: `count` beats go to the side
-    output. FENCE and SIDE of others take one cycle.
+    scales; the best row is drained as `Source.BEST`. DIRECT_READ of this channel: `count` beats go to the
+    side output. FENCE and DIRECT_READ of others take one cycle.
     Throughput: one beat a cycle, across items and MATRIX commands; an item without row takes a cycle and no
     beat.
 
@@ -207,7 +209,7 @@ class LaneGroup(wiring.Component):
         Number of this channel; static.
     commands, items, beats : In(stream)
     side : Out
-        {valid, data}: beats of SIDE commands, no back-pressure; `data` is zero without `valid`.
+        {valid, data}: beats of DIRECT_READ commands, no back-pressure; `data` is zero without `valid`.
     op_done : Out
         High for one cycle for each MATRIX or HEAD command: its results can be drained `DRAIN_GUARD` cycles
         later.
@@ -217,7 +219,7 @@ class LaneGroup(wiring.Component):
 
     LATENCY = 0
     DRAIN_GUARD = 2 + AccumulatorBank.ADD_LATENCY  # operands, product, then the addition
-    DRAIN_LATENCY = Answer.LATENCY
+    DRAIN_LATENCY = DrainPort.LATENCY
     SIDE_LATENCY = 1
 
     def __init__(self, *, engine: Engine):
@@ -300,7 +302,7 @@ class LaneGroup(wiring.Component):
             m.d.comb += [bank.add.addends[lane].eq(total[:16].as_signed()), head.sums[lane].eq(total)]
 
     def _answer(self, m, bank, head):
-        m.submodules.answer = answer = Answer(engine=self._engine, bank=Source.ACC, fixed=Source.BEST)
+        m.submodules.answer = answer = DrainPort(engine=self._engine, bank=Source.ACC, fixed=Source.BEST)
         connect(m, flipped(self.drain), answer.drain)
         best = head.best
         fields = [best.logit[:32].as_signed(), best.logit[32:].as_signed(), best.id, best.any]

@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import Engine
-from ..lib import Queue
+from ..lib.queue import Queue
 from ..types import KvCommand, RingShape, beat_layout, stage_layout
 from .burst import RUN
 

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..axi import RESP_OKAY, byte_address
 from ..config import Engine
-from ..lib import InFlight, Queue
+from ..lib.queue import InFlight, Queue
 from ..types import BEAT_ADDRESS, beat_layout
 
 TAGS = 64  # bursts in flight, and one
@@ -82,8 +82,8 @@ class Receiver(wiring.Component):
         m = Module()
         engine = self._engine
         m.submodules.tags = tags = InFlight(TAG, depth=TAGS)
-        m.submodules.fifo = fifo = Queue(beat_layout(engine), depth=engine.read_beats, promised=True)
-        m.submodules.kv_queue = kv = Queue(beat_layout(engine), depth=KV_WAITING, promised=True)
+        m.submodules.fifo = fifo = Queue(beat_layout(engine), depth=engine.read_beats, credit_based=True)
+        m.submodules.kv_queue = kv = Queue(beat_layout(engine), depth=KV_WAITING, credit_based=True)
         connect(m, flipped(self.tags), tags.i)
         connect(m, fifo.o, flipped(self.beats))
         taken, tag = Signal(), tags.oldest

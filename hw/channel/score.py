@@ -6,8 +6,8 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import Engine
 from ..types import RingShape
-from .intake import SLOPE_BITS
-from .walk import WEIGHT_BITS, key_layout
+from .broadcast_receiver import SLOPE_BITS
+from .read_scheduler import WEIGHT_BITS, key_layout
 
 SCORE_BITS = 32
 POSITION_BITS = 20

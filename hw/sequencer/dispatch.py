@@ -40,7 +40,7 @@ class Dispatcher(wiring.Component):
     index, entry : Out, In
         Port of the operation table.
     side : In, stream of ChannelCommand
-        SIDE commands of the sequencer; taken while no pass is dispatched.
+        DIRECT_READ commands of the sequencer; taken while no pass is dispatched.
     command_valid, command, kv_valid, kv : Out
         To all channels; pulses.
     command_room, kv_room : In

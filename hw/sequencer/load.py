@@ -6,13 +6,22 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import Engine
 from ..interface import MAILBOX_MAGIC, Traffic
-from ..types import ENTRY_BYTES, PARAMETER_BITS, Cast, ChannelCommand, Header, OpEntry, Work, broadcast_layout
+from ..types import (
+    ENTRY_BYTES,
+    PARAMETER_BITS,
+    BroadcastKind,
+    ChannelCommand,
+    Header,
+    OpEntry,
+    Work,
+    broadcast_layout,
+)
 
-CHUNK = 1024  # beats of one SIDE command
+CHUNK = 1024  # beats of one DIRECT_READ command
 
 
 class LoadUnit(wiring.Component):
-    """Reads the five sections one after the other with SIDE commands, and routes their beats.
+    """Reads the five sections one after the other with DIRECT_READ commands, and routes their beats.
 
     Throughput: a beat a cycle. No back-pressure on the side beats.
 
@@ -71,7 +80,7 @@ class LoadUnit(wiring.Component):
         chunk = Signal(range(CHUNK + 1))
         pause, hold = Signal(3), Signal()
         m.d.comb += [
-            self.side.p.work.eq(Work.SIDE),
+            self.side.p.work.eq(Work.DIRECT_READ),
             self.side.p.base.eq(base),
             self.side.p.count.eq(chunk),
             self.side.p.traffic.eq(Traffic.IO),
@@ -190,7 +199,7 @@ class LoadUnit(wiring.Component):
             self.gelu_index.eq(index),
             self.gelu_word.eq(newest),
             self.cast_valid.eq(complete & (section == 4)),
-            self.cast.kind.eq(Cast.SLOPE),
+            self.cast.kind.eq(BroadcastKind.SLOPE),
             self.cast.index.eq(index),
             self.cast.word.eq(newest),
         ]

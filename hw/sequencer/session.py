@@ -9,8 +9,8 @@ from ..control import argument_layout
 from ..interface import Command, ErrorCode, Flag, Io, Status, StopReason, Traffic
 from ..mailbox import mailbox_fields
 from ..types import ChannelCommand, Work
-from .report import RunReport
-from .state import StateAction
+from .mailbox_report import RunReport
+from .state_transfer import StateAction
 
 # At the end of a run and before a soft reset all channels must be quiet for so long: covers every register on
 # the way.
@@ -262,7 +262,7 @@ class Session(wiring.Component):
     def _restore(self, m):
         """Position and pending token of a restored session: three words at Io.PROMPT."""
         m.d.comb += [
-            self.side.p.work.eq(Work.SIDE),
+            self.side.p.work.eq(Work.DIRECT_READ),
             self.side.p.io.eq(1),
             self.side.p.count.eq(1),
             self.side.p.base.eq(Io.PROMPT // self._engine.beat_bytes),

@@ -10,9 +10,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import Engine
-from ..types import Cast, DrainRequest, Header, OpEntry, Source, Task
+from ..types import BroadcastKind, DrainRequest, Header, OpEntry, Source, Task
 from ..vector.words import Route, WordOp
-from .accounts import PhaseAccounts
+from .phase_counters import PhaseCounters
 
 TABLE_CYCLES = 3  # cycles from an index to its entry
 # Cycles between tasks; the estimate (sim/estimate) counts on them.
@@ -95,7 +95,7 @@ class TaskRunner(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.accounts = self._accounts = PhaseAccounts(self._engine)
+        m.submodules.phase_counters = self._phase_counters = PhaseCounters(self._engine)
         self._word, self._column, self._offset = Signal(8), Signal(6), Signal(6)
         self._sub, self._part = Signal(8), Signal(5)
         self._ending = Signal()  # the next entry is taken over
@@ -129,7 +129,7 @@ class TaskRunner(wiring.Component):
                 m.d.sync += self._flying.eq(self._flying + 1)
             with m.If(landed & ~launched):
                 m.d.sync += self._flying.eq(self._flying - 1)
-        closing = fsm.ongoing("CLOSE") & ~self._accounts.busy
+        closing = fsm.ongoing("CLOSE") & ~self._phase_counters.busy
         self._count(m, waiting=fsm.ongoing("WAIT") | self.embed_active, closing=closing)
         return m
 
@@ -173,7 +173,7 @@ class TaskRunner(wiring.Component):
                 m.next = "FETCH"
         # the entry was asked for when the last task started, so it is mostly there
         with m.State("FETCH"):
-            with m.If(self._elapsed & ~self._accounts.busy):
+            with m.If(self._elapsed & ~self._phase_counters.busy):
                 m.d.comb += self._ending.eq(1)
                 m.d.sync += [
                     self.current.eq(self.entry),
@@ -307,7 +307,7 @@ class TaskRunner(wiring.Component):
             self._offset.eq(self._offset + 1),
         ]
         with m.Switch(self._part):
-            for part, kind in enumerate((Cast.QUERY, Cast.KEY, Cast.VALUE)):
+            for part, kind in enumerate((BroadcastKind.QUERY, BroadcastKind.KEY, BroadcastKind.VALUE)):
                 with m.Case(part):
                     m.d.sync += self.op.kind.eq(kind)
         with m.Switch(task):
@@ -362,24 +362,24 @@ class TaskRunner(wiring.Component):
 
     def _close(self, m):
         with m.State("CLOSE"):  # the last task's additions come before the session's
-            with m.If(~self._accounts.busy):
+            with m.If(~self._phase_counters.busy):
                 m.d.sync += self.finished.eq(1)
                 m.next = "IDLE"
 
     def _count(self, m, *, waiting, closing):
         """Every cycle goes to the account of the running task; nothing has run yet while its entry is END."""
-        accounts = self._accounts
+        phase_counters = self._phase_counters
         m.d.comb += [
-            accounts.running.eq(self.running),
-            accounts.go.eq(self.go),
-            accounts.waiting.eq(waiting),
-            accounts.ending.eq(self._ending & (self.current.task != Task.END)),
-            accounts.entry.eq(self.current),
-            accounts.active_valid.eq(self.active_valid),
-            accounts.active.eq(self.active),
-            accounts.closing.eq(closing),
-            self.pass_cycles.eq(accounts.pass_cycles),
-            self.add_valid.eq(accounts.add_valid),
-            self.add_index.eq(accounts.add_index),
-            self.add_amount.eq(accounts.add_amount),
+            phase_counters.running.eq(self.running),
+            phase_counters.go.eq(self.go),
+            phase_counters.waiting.eq(waiting),
+            phase_counters.ending.eq(self._ending & (self.current.task != Task.END)),
+            phase_counters.entry.eq(self.current),
+            phase_counters.active_valid.eq(self.active_valid),
+            phase_counters.active.eq(self.active),
+            phase_counters.closing.eq(closing),
+            self.pass_cycles.eq(phase_counters.pass_cycles),
+            self.add_valid.eq(phase_counters.add_valid),
+            self.add_index.eq(phase_counters.add_index),
+            self.add_amount.eq(phase_counters.add_amount),
         ]

@@ -101,7 +101,7 @@ class TokenLoop(wiring.Component):
             self._new_last.eq(self.n_new - 1),
         ]
         m.d.comb += [
-            self.side.p.work.eq(Work.SIDE),
+            self.side.p.work.eq(Work.DIRECT_READ),
             self.side.p.io.eq(1),
             self.side.p.count.eq(1),
             self.side.p.base.eq(Io.PROMPT // self._engine.beat_bytes + (self._next // per_beat)[:16]),

@@ -6,10 +6,10 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ..config import Engine
+from ..lib.pipeline import Pipeline
 from ..types import OpEntry, drain_layout
 from .fusion import ALIGN_BITS, RECIPROCAL_BITS, MixFusion, Reciprocal
-from .stages import Pipeline
-from .state import word16
+from .session_state import word16
 from .words import WordOp
 
 

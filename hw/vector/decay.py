@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from .stages import Pipeline, half_down, saturate
+from ..lib.pipeline import Pipeline, half_down, saturate
 
 
 class DecayUpdate(wiring.Component):

@@ -4,9 +4,9 @@ from amaranth.hdl import Module, Mux, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..lib.pipeline import ROUNDING_SHIFT, Pipeline, rounding_shift, saturate127
 from ..types import ACC_BITS
 from .requantise import Requantise
-from .stages import ROUNDING_SHIFT, Pipeline, rounding_shift, saturate127
 
 
 def _within(pipe: Pipeline, x, threshold, name: str):

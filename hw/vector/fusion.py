@@ -10,9 +10,9 @@ from amaranth.lib.wiring import In, Out
 
 from symlight.model.ops import DEN_BITS, OUTPUT_FRAC, RECIPROCAL_FRAC
 
+from ..lib.pipeline import ROUNDING_SHIFT, Pipeline, highest, rounding_shift
 from ..types import ACC_BITS
 from .requantise import SPLIT, WIDE_PRODUCT, partial_products
-from .stages import ROUNDING_SHIFT, Pipeline, highest, rounding_shift
 
 RECIPROCAL_BITS = RECIPROCAL_FRAC + 2  # recip is at most 2^17
 ALIGN_BITS = 5

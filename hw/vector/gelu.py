@@ -6,7 +6,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from .stages import Pipeline, saturate
+from ..lib.pipeline import Pipeline, saturate
 
 ENTRIES = 256
 

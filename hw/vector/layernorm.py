@@ -15,7 +15,7 @@ from amaranth.utils import ceil_log2
 from symlight.model.config import PRE_BITS
 from symlight.model.ops import NORMALISED_BITS, rsqrt_table
 
-from .stages import ROUNDING_SHIFT, Pipeline, adder_tree, highest, rounding_shift, tree_stages
+from ..lib.pipeline import ROUNDING_SHIFT, Pipeline, adder_tree, highest, rounding_shift, tree_stages
 
 WIDTH_BITS = 12  # a vector has up to 2048 elements
 SPREAD_BITS = 48  # width of Q

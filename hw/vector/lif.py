@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, Mux, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from .stages import Pipeline, half_down
+from ..lib.pipeline import Pipeline, half_down
 
 
 class Lif(wiring.Component):

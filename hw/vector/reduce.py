@@ -8,8 +8,8 @@ from amaranth.hdl import Cat, Module, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..lib.pipeline import FreeRunningPipeline, adder_stage, carry_save
 from ..types import ACC_BITS
-from .stages import Free, adder_stage, carry_save
 
 CARRY_SAVE = 8  # words that the last stage adds
 
@@ -36,7 +36,7 @@ class DrainReduce(wiring.Component):
     i_valid : In
         The answers to a drain request are at the inputs.
     i_side : In, array of channels
-        The channel puts a word of a SIDE command on the bus.
+        The channel puts a word of a DIRECT_READ command on the bus.
     i_word : In, array of channels
         The channel's word; zero from a channel that has nothing to say while `i_valid` or any `i_side` is
         high, and best zero at all other times: the registers behind it follow it always.
@@ -70,7 +70,7 @@ class DrainReduce(wiring.Component):
         middle = -(-self._channels // 2)
         # Words are zero while no channel speaks, so their registers load in every cycle and toggle no more
         # for it: an enable would have to come from all channels of both dies.
-        pipe = Free(m)
+        pipe = FreeRunningPipeline(m)
         for lane in range(self._lanes):
             words = [word[lane] for word in self.i_word]
             if self._channels > CARRY_SAVE:

@@ -7,8 +7,8 @@ from amaranth.hdl import Cat, Module, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..lib.pipeline import ROUNDING_SHIFT, Pipeline, rounding_shift
 from ..types import ACC_BITS
-from .stages import ROUNDING_SHIFT, Pipeline, rounding_shift
 
 WIDE_PRODUCT = 3  # stages of a `wide_product`
 SPLIT = 17  # low bits of a wide factor: unsigned, they fit the 18-bit side of a DSP

@@ -13,11 +13,11 @@ from amaranth.lib.wiring import In, Out
 from symlight.model.config import PRE_BITS
 
 from ..config import Engine
+from ..lib.pipeline import Pipeline
 from ..types import Header, NormParameter, OpEntry, Task
 from .decay import ResidualSum
 from .event import ScalarEvent
 from .layernorm import LayerNormNormalise, LayerNormStatistics
-from .stages import Pipeline
 from .words import Route, WordOp
 
 

@@ -16,9 +16,10 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from ..config import Engine
+from ..lib.pipeline import Pipeline
 from ..types import (
     PARAMETER_BITS,
-    Cast,
+    BroadcastKind,
     Header,
     OpEntry,
     ScaleParameter,
@@ -30,8 +31,7 @@ from .attention import FusionPath
 from .event import Eventise, PopCount, StepThreshold
 from .gelu import Gelu
 from .residual import ResidualPath
-from .stages import Pipeline
-from .state import DecayPath, EncoderPath, word16
+from .session_state import DecayPath, EncoderPath, word16
 from .words import Route, WordOp
 
 CAST_REGISTERS = 2  # from a path's word to the broadcast bus
@@ -209,9 +209,15 @@ class VectorUnit(wiring.Component):
             data.ArrayLayout(signed(8), lanes), Cat(Cat(step.bits[i], C(0, 7)) for i in range(lanes))
         )
         self._sources += [
-            (event_valid, e_tag.kind, e_tag.last & (e_tag.kind == Cast.VALUE), e_tag.sub, eventise.e),
-            (step.o_valid, Cast.VECTOR, 0, s_tag.index, bits),
-            (gelu.o_valid, Cast.VECTOR, 0, g_tag.index, gelu.out),
+            (
+                event_valid,
+                e_tag.kind,
+                e_tag.last & (e_tag.kind == BroadcastKind.VALUE),
+                e_tag.sub,
+                eventise.e,
+            ),
+            (step.o_valid, BroadcastKind.VECTOR, 0, s_tag.index, bits),
+            (gelu.o_valid, BroadcastKind.VECTOR, 0, g_tag.index, gelu.out),
         ]
         self._dones += [event_valid & e_tag.last, step.o_valid & s_tag.last, gelu.o_valid & g_tag.last]
         probe = self._at(d, Route.PROBE)
@@ -251,7 +257,9 @@ class VectorUnit(wiring.Component):
             fusion.state.eq(decay.read_word),
         ]
         self._state_word = decay.read_word
-        self._sources.append((fusion.cast_valid, Cast.VECTOR, 0, fusion.cast_index, fusion.cast_word))
+        self._sources.append(
+            (fusion.cast_valid, BroadcastKind.VECTOR, 0, fusion.cast_index, fusion.cast_word)
+        )
         self._dones += [decay.done, fusion.done]
 
     def _residual(self, m, y_valid, y, y_tag, parameter):
@@ -291,7 +299,9 @@ class VectorUnit(wiring.Component):
             encoder.write_word.eq(self.membrane_write.word),
             self.statistics_done.eq(residual.statistics_done),
         ]
-        self._sources.append((residual.cast_valid, Cast.VECTOR, 0, residual.cast_index, residual.cast_word))
+        self._sources.append(
+            (residual.cast_valid, BroadcastKind.VECTOR, 0, residual.cast_index, residual.cast_word)
+        )
         self._dones.append(residual.done)
         dump = self._at(DecayPath.READ_LATENCY, Route.MEMBRANE, Route.STATE)
         m.d.sync += self.dump_valid.eq(dump)
@@ -323,7 +333,7 @@ class VectorUnit(wiring.Component):
             m.d.sync += self.cast.eq(chosen)
         m.submodules.count = count = PopCount(self._engine.lanes)
         m.d.comb += [
-            count.i_valid.eq(valid & (chosen.kind == Cast.VECTOR)),
+            count.i_valid.eq(valid & (chosen.kind == BroadcastKind.VECTOR)),
             count.word.eq(chosen.word),
             self.active_valid.eq(count.o_valid),
             self.active.eq(count.count),

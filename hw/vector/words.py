@@ -2,7 +2,7 @@
 
 from amaranth.lib import data, enum
 
-from ..types import Cast
+from ..types import BroadcastKind
 
 
 class Route(enum.Enum, shape=4):
@@ -39,7 +39,7 @@ class WordOp(data.Struct):
     """One word's way through the vector unit."""
 
     route: Route
-    kind: Cast  # EVENT: kind of the broadcast word
+    kind: BroadcastKind  # EVENT: kind of the broadcast word
     index: 8  # word of the vector (WEIGHT: head of the model)
     sub: 8  # EVENT: index of the broadcast word; WEIGHT: lane; MIX: head of the model
     fresh: 1  # WEIGHT: a new word of the drain bus (else the held one)

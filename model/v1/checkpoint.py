@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from symlight.model.errors import UserError
+from symlight.base.errors import UserError
 
 from . import tensors as names
 from .config import V1_08B, V1_194M, Family, V1Shape

@@ -3,7 +3,7 @@
 import math
 from dataclasses import asdict, dataclass, fields, replace
 
-from symlight.model.errors import UserError
+from symlight.base.errors import UserError
 
 MEMBRANE_BOUND = 3.0  # the membrane of the encoder stays in [-3, 3]
 NORM_EPSILON = 1e-5  # added to the variance in every LayerNorm

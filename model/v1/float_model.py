@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from symlight.model.errors import UserError
+from symlight.base.errors import UserError
 
 from . import ops
 from . import tensors as names

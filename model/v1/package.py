@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save as tensor_bytes
 
-from symlight.model.errors import UserError
-from symlight.model.package_folder import (
+from symlight.base.errors import UserError
+
+from ..package_folder import (
     CONFIG,
     TOKENIZER,
     V1,
@@ -23,8 +24,7 @@ from symlight.model.package_folder import (
     write_json,
     written_folder,
 )
-from symlight.model.tokenizer import Tokenizer
-
+from ..tokenizer import Tokenizer
 from . import tensors as names
 from .config import V1Shape
 

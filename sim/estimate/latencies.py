@@ -16,9 +16,10 @@ from symlight.hw.channel.channel import INPUT_REGISTERS, OUTPUT_REGISTERS, Chann
 from symlight.hw.channel.fetch import Fetch
 from symlight.hw.channel.gather import Gather
 from symlight.hw.channel.lanes import LaneGroup
-from symlight.hw.channel.walk import AHEAD
+from symlight.hw.channel.read_scheduler import AHEAD
 from symlight.hw.config import Engine
-from symlight.hw.sequencer import accounts, dispatch, tasks
+from symlight.hw.sequencer import dispatch, tasks
+from symlight.hw.sequencer import phase_counters as phase_counters
 from symlight.hw.sequencer.store import Barrier
 from symlight.hw.top import BUS_REGISTERS
 from symlight.hw.vector.event import Eventise, StepThreshold
@@ -39,7 +40,7 @@ class Latencies:
     Members
     -------
     enter, issue, leave, account, table : int
-        Of the task runner (hw.sequencer.tasks, accounts).
+        Of the task runner (hw.sequencer.tasks, phase_counters).
     first_command : int
         From the start of a pass to the embedding's command at a channel's parts.
     command_address : int
@@ -120,7 +121,7 @@ def latencies(engine: Engine) -> Latencies:
 
 
 def _latencies(engine: Engine) -> Latencies:
-    queue = 1  # a shallow queue; hw.lib.Queue.LATENCY
+    queue = 1  # a shallow queue; hw.lib.queue.Queue.LATENCY
     reduce = DrainReduce(engine.channels, engine.lanes).LATENCY
     drain = BUS_REGISTERS + Channel.DRAIN_LATENCY + reduce
     vector = VectorUnit(engine, drain_latency=drain)
@@ -131,7 +132,7 @@ def _latencies(engine: Engine) -> Latencies:
         enter=tasks.ENTER_CYCLES,
         issue=tasks.ISSUE_CYCLES,
         leave=tasks.LEAVE_CYCLES,
-        account=accounts.ACCOUNT_CYCLES,
+        account=phase_counters.ACCOUNT_CYCLES,
         table=tasks.TABLE_CYCLES,
         first_command=dispatch.FIRST_COMMAND + INPUT_REGISTERS + queue,
         command_address=Fetch.COMMAND_LATENCY,

@@ -1,8 +1,8 @@
-"""Timing of the memory ports as the estimate sees it, from the parameters of sim/hbm.h."""
+"""Timing of the memory ports as the estimate sees it, from the parameters of sim/harness/hbm.h."""
 
 from dataclasses import dataclass
 
-from symlight.model.errors import UserError
+from symlight.base.errors import UserError
 
 from ..hbm import header_constants
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from symlight.hw.compiler.layout import Layout, MatrixPlan
 from symlight.hw.interface import Phase
-from symlight.hw.layout import Layout, MatrixPlan
 
 from .latencies import latencies
 from .memory import Memory

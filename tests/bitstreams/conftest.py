@@ -4,7 +4,7 @@ import pytest
 from bitstream_cache import CACHE
 
 from symlight.bitstreams.package import write_package
-from symlight.host.kernels import obtain_kernel
+from symlight.host.device.kernels import obtain_kernel
 from symlight.model.config import preset
 
 

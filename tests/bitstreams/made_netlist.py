@@ -1,6 +1,6 @@
 """Netlists made by hand, for tests of what reads them."""
 
-from symlight.bitstreams.evidence.netlist import Cell, Netlist
+from symlight.tools.evidence.netlist import Cell, Netlist
 
 OUTPUTS = {"Q", "O", "CO", "P", "DOUTADOUT"}
 

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from linked import SHELL, UUID, clock_topology, ip_layout, key_values, linked, memory_topology
 
+from symlight.base.errors import UserError
 from symlight.bitstreams import contents
 from symlight.bitstreams.axlf import KINDS, MODES, Section, Xclbin, decode, encode, read_xclbin
-from symlight.host.inspection import describe_xclbin
+from symlight.host.commands.inspect import describe_xclbin
+from symlight.hw.compiler.manifest import kernel_manifest
 from symlight.hw.config import CARDS
-from symlight.hw.manifest import kernel_manifest
-from symlight.model.errors import UserError
 
 MANIFEST = kernel_manifest(CARDS["sim4"], 0x1234, {}, card="sim4", build="runtime")
 READERS = (

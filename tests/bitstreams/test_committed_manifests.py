@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from symlight.bitstreams.package import manifest_text, package_manifest
-from symlight.host.machine import silent
-from symlight.host.packaging import COMMITTED, committed_manifest
+from symlight.host.commands.packaging import COMMITTED, committed_manifest
+from symlight.host.device.machine import silent
+from symlight.hw.compiler.sources import generator_digest
 from symlight.hw.config import BUILDS
-from symlight.hw.sources import generator_digest
 from symlight.model.config import PRESETS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,7 +68,7 @@ from dataclasses import replace
 from pathlib import Path
 from symlight.bitstreams.package import write_package
 from symlight.hw.config import CARDS, build
-from symlight.hw.generate import generate
+from symlight.hw.compiler.generate import generate
 from symlight.model.config import preset
 
 engine = build(replace(CARDS["sim2"], channels=1, lanes=16, kv_beats=4096), "sparse-gather")
@@ -100,7 +100,7 @@ def test_generation_gives_the_same_bytes_in_every_process(tmp_path):
 
 
 def test_an_id_follows_the_content(tmp_path):
-    from symlight.hw import generate as module
+    from symlight.hw.compiler import generate as module
     from symlight.hw.config import CARDS
 
     def build_id(monkey: dict) -> str:

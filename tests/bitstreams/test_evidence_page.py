@@ -1,4 +1,4 @@
-"""bitstreams.evidence.page: the page says what the results say, and their verdicts are those of their
+"""tools.evidence.page: the page says what the results say, and their verdicts are those of their
 figures."""
 
 import copy
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from symlight.bitstreams.evidence.boundaries import Port
-from symlight.bitstreams.evidence.page import SECTIONS, contradictions, page, read_results
-from symlight.bitstreams.evidence.utilisation import SLR, Resources, split
+from symlight.tools.evidence.boundaries import Port
+from symlight.tools.evidence.page import SECTIONS, contradictions, page, read_results
+from symlight.tools.evidence.utilisation import SLR, Resources, split
 
 pytestmark = pytest.mark.timeout(60)
 EVIDENCE = Path(__file__).resolve().parents[2] / "docs" / "evidence"

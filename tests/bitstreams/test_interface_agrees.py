@@ -7,8 +7,8 @@ from interface_views import differences, of_kernel_xml, of_link_cfg, of_verilog,
 
 from symlight.bitstreams.kernel_xml import kernel_xml
 from symlight.bitstreams.link import link_cfg
+from symlight.hw.compiler.generate import kernel_verilog
 from symlight.hw.config import CARDS, build
-from symlight.hw.generate import kernel_verilog
 
 pytestmark = pytest.mark.timeout(120, func_only=True)
 

@@ -1,4 +1,4 @@
-"""bitstreams.evidence.levels on netlists of known depth."""
+"""tools.evidence.levels on netlists of known depth."""
 
 import json
 
@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_netlist import Maker
 
-from symlight.bitstreams.evidence.levels import analyse
-from symlight.bitstreams.evidence.netlist import read_netlist
+from symlight.tools.evidence.levels import analyse
+from symlight.tools.evidence.netlist import read_netlist
 
 pytestmark = pytest.mark.timeout(60)
 

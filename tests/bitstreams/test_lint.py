@@ -3,10 +3,10 @@
 import pytest
 from amaranth.back import verilog
 
-from symlight.bitstreams.evidence.lint import SLANG_WAIVED, WAIVED, slang_findings, verilator_findings
+from symlight.hw.compiler.generate import channel_verilog
 from symlight.hw.config import CARDS
-from symlight.hw.generate import channel_verilog
 from symlight.hw.sequencer.tasks import TaskRunner
+from symlight.tools.evidence.lint import SLANG_WAIVED, WAIVED, slang_findings, verilator_findings
 
 pytestmark = pytest.mark.timeout(240)
 TOP = "symlight_channel"

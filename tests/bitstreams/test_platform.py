@@ -11,7 +11,7 @@ from amaranth.vendor import XilinxPlatform
 from vendor_tools import install, log_of, run_tcl
 
 from symlight.bitstreams.platform import AlveoU50CPlatform, tcl_settings
-from symlight.hw.lib import Queue
+from symlight.hw.lib.queue import Queue
 
 
 class _Sum(wiring.Component):

@@ -8,14 +8,14 @@ import pytest
 from bitstream_cache import CACHE
 from linked import UUID, embedded_metadata, ip_layout, key_values, linked
 
+from symlight.base.errors import UserError
 from symlight.bitstreams.axlf import encode
 from symlight.bitstreams.reports import timing, utilisation
 from symlight.bitstreams.seal import seal
-from symlight.host import packaging
 from symlight.host.cli import run
-from symlight.host.identity import check_xclbin
-from symlight.host.kernels import read_manifest
-from symlight.model.errors import UserError
+from symlight.host.commands import packaging
+from symlight.host.device.identity import check_xclbin
+from symlight.host.device.kernels import read_manifest
 
 TIMING = """Copyright 1986-2022 Xilinx, Inc. All Rights Reserved.
 -----------------------------------------------------------------------------------------

@@ -1,13 +1,13 @@
-"""bitstreams.evidence.utilisation, boundaries and modules: counts, splits, ports, units of generated
+"""tools.evidence.utilisation, boundaries and modules: counts, splits, ports, units of generated
 Verilog."""
 
 import pytest
 from made_netlist import Maker
 
-from symlight.bitstreams.evidence.boundaries import ports_of
-from symlight.bitstreams.evidence.levels import analyse
-from symlight.bitstreams.evidence.modules import units
-from symlight.bitstreams.evidence.utilisation import SLR, Resources, own, split, totals
+from symlight.tools.evidence.boundaries import ports_of
+from symlight.tools.evidence.levels import analyse
+from symlight.tools.evidence.modules import units
+from symlight.tools.evidence.utilisation import SLR, Resources, own, split, totals
 
 pytestmark = pytest.mark.timeout(60)
 

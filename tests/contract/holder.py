@@ -6,8 +6,8 @@ from pathlib import Path
 import rigs
 from releases import binding
 
-from symlight.host.device import DeviceOptions, OpenedDevice
-from symlight.model.errors import UserError
+from symlight.base.errors import UserError
+from symlight.host.device.opening import DeviceOptions, OpenedDevice
 
 
 def hold(device: str, xclbin: str, cache: str, simulated: bool) -> None:

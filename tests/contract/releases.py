@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 from stub import Form, Name, Release, present, read_stub
 
-from symlight.sim import pyxrt_sim
+from symlight.sim.pyxrt import module as pyxrt_sim
 
 SUPPORTED = ((2, 13), (2, 14), (2, 15), (2, 16), (2, 17), (2, 19), (2, 20), (2, 21), (2, 23), (2, 25))
 STUB = read_stub()

@@ -16,14 +16,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from symlight.base.files import write_whole
 from symlight.bitstreams.axlf import Xclbin, encode
-from symlight.host.card import Card
-from symlight.host.driver import Accelerator
-from symlight.host.kernels import KernelInfo, read_manifest
+from symlight.host.device.card import Card
+from symlight.host.device.driver import Accelerator
+from symlight.host.device.kernels import KernelInfo, read_manifest
+from symlight.hw.compiler.layout import Layout
 from symlight.hw.interface import Argument, Command, arguments
-from symlight.hw.layout import Layout
 from symlight.model.config import preset
-from symlight.model.files import write_whole
 from symlight.model.synthetic import random_model
 from symlight.model.weights import IntegerModel
 from symlight.sim import card as cards

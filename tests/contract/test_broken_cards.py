@@ -7,11 +7,11 @@ import test_driver_contract as driver
 from releases import binding
 from rigs import NEWEST, Rig, altered, simulated
 
-from symlight.host import card as host_card
-from symlight.host.driver import Accelerator
-from symlight.host.mailbox import Mailbox
+from symlight.base.errors import UserError
+from symlight.host.device import card as host_card
+from symlight.host.device.driver import Accelerator
+from symlight.host.device.mailbox import Mailbox
 from symlight.hw.interface import Io
-from symlight.model.errors import UserError
 from symlight.sim import card as cards
 
 pytestmark = pytest.mark.timeout(120, func_only=True)

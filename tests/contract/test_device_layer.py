@@ -11,10 +11,10 @@ import pytest
 from releases import SUPPORTED, binding
 from rigs import NEWEST, altered, real, simulated
 
-from symlight.host.card import Card
+from symlight.base.errors import UserError
+from symlight.host.device.card import Card
 from symlight.hw.axi import BANK_BYTES
 from symlight.hw.interface import MAILBOX, NO_EOS, Command, ErrorCode, Io
-from symlight.model.errors import UserError
 from symlight.sim import card as cards
 
 pytestmark = pytest.mark.timeout(120, func_only=True)

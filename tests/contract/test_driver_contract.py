@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from rigs import CARD, NEWEST, altered, hasty
 
-from symlight.host.device import DeviceOptions, OpenedDevice
-from symlight.host.mailbox import BYTES as MAILBOX_BYTES
-from symlight.host.reference import ReferenceMachine
+from symlight.base.errors import UserError
+from symlight.host.device.mailbox import BYTES as MAILBOX_BYTES
+from symlight.host.device.opening import DeviceOptions, OpenedDevice
+from symlight.host.device.reference_machine import ReferenceMachine
 from symlight.hw.interface import Io
-from symlight.model.errors import UserError
 from symlight.sim import card as cards
 
 pytestmark = pytest.mark.timeout(120, func_only=True)

@@ -11,10 +11,10 @@ import pytest
 from releases import binding
 from rigs import NEWEST, simulated
 
-from symlight.host.card import Card
-from symlight.host.device import DeviceOptions, OpenedDevice
-from symlight.host.kernels import KernelInfo, read_manifest
-from symlight.model.errors import UserError
+from symlight.base.errors import UserError
+from symlight.host.device.card import Card
+from symlight.host.device.kernels import KernelInfo, read_manifest
+from symlight.host.device.opening import DeviceOptions, OpenedDevice
 from symlight.sim import card as cards
 
 pytestmark = pytest.mark.timeout(120, func_only=True)

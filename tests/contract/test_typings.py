@@ -6,7 +6,7 @@ import pytest
 from rigs import NEWEST
 from stub import FIRST, Form, Name, present, read_stub
 
-from symlight.sim import pyxrt_sim
+from symlight.sim.pyxrt import module as pyxrt_sim
 
 STUB = read_stub()
 # Of no use on this card, or not possible with the binding either (see the stub).

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from symlight.base.errors import UserError
 from symlight.cpu import abi, isa
 from symlight.cpu.build import LIBRARY, NoCompiler, build_library
-from symlight.model.errors import UserError
 
 PLAIN = isa.find("plain")
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from symlight.base.errors import UserError
 from symlight.cpu.engine import CHUNK, Engine, Feed, Session, Undo, Want
 from symlight.cpu.isa import runnable
 from symlight.cpu.layout import BY_ROW, MATRICES
 from symlight.cpu.weights import Weights
 from symlight.model.config import MAX_POSITION, ModelShape, Numerics, preset
-from symlight.model.errors import UserError
 from symlight.model.extremes import EXTREMES
 from symlight.model.reference import Reference
 from symlight.model.synthetic import random_model

@@ -1,13 +1,13 @@
 """The formal proofs, proofs of broken designs, and checks of the prover. Needs the extra `evidence`."""
 
-import catalogue
 import pytest
 from amaranth.hdl import Assert, Assume, Cover, Elaboratable, Module, Signal
 from amaranth.hdl._ast import AnySeq
 
-from symlight.bitstreams import formal
-from symlight.bitstreams.prover import Problem, missing_tools, slug
-from symlight.model.errors import UserError
+from symlight.base.errors import UserError
+from symlight.tools.formal import catalogue
+from symlight.tools.formal import evidence as formal
+from symlight.tools.formal.prover import Problem, missing_tools, slug
 
 needs_tools = pytest.mark.skipif(
     bool(missing_tools()),

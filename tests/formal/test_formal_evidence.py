@@ -4,13 +4,13 @@ import copy
 import json
 from pathlib import Path
 
-import catalogue
 import pytest
-from proofs_argmax import LargestLogit
-from proofs_queue import ShallowQueue
 
-from symlight.bitstreams import formal
-from symlight.bitstreams.prover import stated
+from symlight.tools.formal import catalogue
+from symlight.tools.formal import evidence as formal
+from symlight.tools.formal.proofs_argmax import LargestLogit
+from symlight.tools.formal.proofs_queue import ShallowQueue
+from symlight.tools.formal.prover import stated
 
 EVIDENCE = Path(__file__).resolve().parents[2] / "docs" / "evidence"
 SMALL = [ShallowQueue, LargestLogit]

@@ -6,8 +6,9 @@
 import numpy as np
 from fake_pyxrt import FakeState
 
+from symlight.hw.compiler.image import build_images
+from symlight.hw.compiler.layout import Layout
 from symlight.hw.config import Engine
-from symlight.hw.image import build_images
 from symlight.hw.interface import (
     MAILBOX,
     MAILBOX_MAGIC,
@@ -22,7 +23,6 @@ from symlight.hw.interface import (
     Traffic,
     arguments,
 )
-from symlight.hw.layout import Layout
 from symlight.model.reference import Reference
 from symlight.model.state import State
 from symlight.model.weights import IntegerModel

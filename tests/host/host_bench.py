@@ -3,10 +3,10 @@
 from fake_card import FakeCard
 from fake_pyxrt import make_api
 
-from symlight.host.card import Card
-from symlight.host.driver import Accelerator
+from symlight.host.device.card import Card
+from symlight.host.device.driver import Accelerator
+from symlight.hw.compiler.layout import Layout
 from symlight.hw.interface import arguments
-from symlight.hw.layout import Layout
 
 UUID = "fb8b8ac4-6ee3-4e34-9f23-2a7ba57ec1b8"
 BUILD_ID = 0x0123456789ABCDEF_FEDCBA9876543210

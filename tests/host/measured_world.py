@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from symlight.host.machine import Cycles, RunResult
-from symlight.host.protocol import Campaign, ProtocolSettings
-from symlight.host.protocol_report import protocol_json
-from symlight.host.telemetry import Reading, Sample, Series
+from symlight.host.bench.protocol import Campaign, ProtocolSettings
+from symlight.host.bench.protocol_report import protocol_json
+from symlight.host.bench.telemetry import Reading, Sample, Series
+from symlight.host.device.machine import Cycles, RunResult
 
 SHORT = ProtocolSettings(prefixes=(32, 128), new_tokens=128, rounds=3, seconds=60, idle_seconds=60)
 
@@ -57,7 +57,7 @@ class World:
 
 
 class WorldMachine:
-    """A `host.machine.Machine` in a world."""
+    """A `host.device.machine.Machine` in a world."""
 
     name, clock_mhz = "xrt:0", 100.0
 
@@ -88,7 +88,7 @@ class WorldMachine:
 
 
 class WorldSampler:
-    """What `host.telemetry.Sampler` is, without a thread: samples the world's past when asked.
+    """What `host.bench.telemetry.Sampler` is, without a thread: samples the world's past when asked.
 
     The sensor measures every `refresh` seconds with a phase and jitter, and is read every `period`; `silent`:
     (from, to) without answers.

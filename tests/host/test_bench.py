@@ -7,20 +7,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from symlight.host import bench_table, paper
-from symlight.host.bench import BenchSettings, BuildClock
-from symlight.host.bench_measure import DECODE, FIRST, PROMPT, Measurement, Pass
-from symlight.host.bench_report import bench_json, executed_macs, measurement_json, useful_shares
-from symlight.host.results import write_json
+from symlight.base.errors import UserError
+from symlight.host.bench import paper
+from symlight.host.bench import table as bench_table
+from symlight.host.bench.bench_report import bench_json, executed_macs, measurement_json, useful_shares
+from symlight.host.bench.measure import DECODE, FIRST, PROMPT, Measurement, Pass
+from symlight.host.bench.simulation import BenchSettings, BuildClock
+from symlight.host.terminal.results import write_json
 from symlight.hw import config
-from symlight.hw.image import build_images
+from symlight.hw.compiler.image import build_images
+from symlight.hw.compiler.layout import Layout
 from symlight.hw.interface import Phase, Traffic
-from symlight.hw.layout import Layout
 from symlight.model.config import preset
-from symlight.model.errors import UserError
 from symlight.model.synthetic import random_model
+from symlight.sim.estimate.estimate_report import Question, ask
 from symlight.sim.estimate.memory import Memory
-from symlight.sim.estimate.report import Question, ask
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = Layout(config.build(config.card("sim4"), "partial-kv"), preset("tiny"))
@@ -188,7 +189,7 @@ def test_the_results_table_and_its_place(tmp_path):
 
 def test_the_plot(tmp_path):
     pytest.importorskip("matplotlib")
-    from symlight.host.bench_plot import plot
+    from symlight.host.bench.plot import plot
 
     assert plot(tmp_path) == []
     for row in bench_table.rows():

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from symlight.host.choosing import PLAIN, Features, Logits, RunOptions, check_options
-from symlight.host.reference import ReferenceMachine
+from symlight.base.errors import UserError
+from symlight.host.device.choosing import PLAIN, Features, Logits, RunOptions, check_options
+from symlight.host.device.reference_machine import ReferenceMachine
 from symlight.model import sampling
 from symlight.model.config import preset
-from symlight.model.errors import UserError
 from symlight.model.reference import Reference
 from symlight.model.sampling import CANDIDATES, SamplerSettings, SamplingOptions
 from symlight.model.synthetic import random_model

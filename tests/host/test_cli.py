@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from symlight.host.reference import ReferenceMachine
-from symlight.host.report import tokens_per_second
+from symlight.host.device.reference_machine import ReferenceMachine
+from symlight.host.terminal.turn_report import tokens_per_second
 from symlight.hw.interface import ErrorCode, Phase, Traffic
 from symlight.model.package import PackageMeta, save_package
 

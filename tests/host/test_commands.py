@@ -12,9 +12,9 @@ import pytest
 from fake_pyxrt import make_api
 from host_bench import TEXT
 
-import symlight.model as symlight_model
-from symlight.host import inspection
-from symlight.host.reference import ReferenceMachine
+import symlight.model.training as symlight_training
+from symlight.host.commands import inspect as inspection
+from symlight.host.device.reference_machine import ReferenceMachine
 from symlight.model.config import preset
 from symlight.model.package import load_package
 
@@ -197,8 +197,8 @@ def test_train_and_quantise(symlight, tmp_path):
 
 
 def test_train_needs_torch(symlight, tmp_path, monkeypatch):
-    monkeypatch.delattr(symlight_model, "training", raising=False)
-    monkeypatch.setitem(sys.modules, "symlight.model.training", None)
+    monkeypatch.delattr(symlight_training, "trainer", raising=False)
+    monkeypatch.setitem(sys.modules, "symlight.model.training.trainer", None)
     assert "pip install 'symlight[train]'" in symlight("train", "--out", tmp_path / "t").error()
 
 

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
+from symlight.base.errors import UserError
 from symlight.cpu.build import COMPILER, default_cache
 from symlight.cpu.engine import CHUNK, Engine
 from symlight.cpu.weights import Weights
-from symlight.host import device
-from symlight.host.choosing import Logits, RunOptions
-from symlight.host.cpu import CpuMachine
-from symlight.host.reference import ReferenceMachine
-from symlight.model.errors import UserError
+from symlight.host.device import opening as device
+from symlight.host.device.choosing import Logits, RunOptions
+from symlight.host.device.cpu_machine import CpuMachine
+from symlight.host.device.reference_machine import ReferenceMachine
 from symlight.model.sampling import SamplerSettings, SamplingOptions
 
 SETTINGS = SamplerSettings.of(SamplingOptions(temperature=0.8, seed=5), 1e-5)

@@ -7,12 +7,12 @@ from fake_card import CYCLES_A_PASS
 from fake_pyxrt import UNTOUCHED, FakeState
 from host_bench import BUILD_ID, open_accelerator
 
-from symlight.host.reference import ReferenceMachine
+from symlight.base.errors import UserError
+from symlight.host.device.reference_machine import ReferenceMachine
+from symlight.hw.compiler.layout import Layout
 from symlight.hw.config import CARDS
 from symlight.hw.interface import Command, ErrorCode, Flag, Io
-from symlight.hw.layout import Layout
 from symlight.model.config import MAX_POSITION, preset
-from symlight.model.errors import UserError
 from symlight.model.state import State
 
 

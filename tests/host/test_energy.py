@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from symlight.host.energy import (
+from symlight.host.bench.energy import (
     MAX_GAP,
     NotCovered,
     decode_rate,

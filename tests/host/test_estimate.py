@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from symlight.base.errors import UserError
 from symlight.host.cli import cli
-from symlight.host.estimate import model_and_densities, resized
+from symlight.host.commands.estimate import model_and_densities, resized
 from symlight.hw import config
-from symlight.hw.layout import Layout
+from symlight.hw.compiler.layout import Layout
 from symlight.model.config import preset
-from symlight.model.errors import UserError
 from symlight.model.evaluate import weighted_density
 
 

@@ -5,14 +5,14 @@ import json
 import pytest
 from host_bench import UUID
 
+from symlight.base.errors import UserError
 from symlight.bitstreams.axlf import Section, Xclbin, encode
-from symlight.host.identity import check_layout
-from symlight.host.kernels import KernelInfo, read_manifest
+from symlight.host.device.identity import check_layout
+from symlight.host.device.kernels import KernelInfo, read_manifest
+from symlight.hw.compiler.hbm_map import hbm_map
+from symlight.hw.compiler.layout import Layout
 from symlight.hw.config import CARDS
-from symlight.hw.hbm_map import hbm_map
-from symlight.hw.layout import Layout
 from symlight.model.config import preset
-from symlight.model.errors import UserError
 
 OTHER = "00000000-1111-2222-3333-444444444444"
 

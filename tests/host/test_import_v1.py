@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 import sentencepiece
 
-from symlight.host import cli, hub
-from symlight.model.errors import UserError
+from symlight.base.errors import UserError
+from symlight.host import cli
+from symlight.host.device import hub
 from symlight.model.v1.config import V1_08B, V1_194M, small
 from symlight.model.v1.package import load_v1
 

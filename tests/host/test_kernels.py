@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from symlight.host import kernels
-from symlight.host.kernels import engine_of, obtain_kernel, read_manifest
+from symlight.base.errors import UserError
+from symlight.host.device import kernels
+from symlight.host.device.kernels import engine_of, obtain_kernel, read_manifest
+from symlight.hw.compiler.hbm_map import hbm_map
+from symlight.hw.compiler.layout import Layout
 from symlight.hw.config import CARDS
-from symlight.hw.hbm_map import hbm_map
-from symlight.hw.layout import Layout
 from symlight.model.config import preset
-from symlight.model.errors import UserError
 
 
 def test_engines():

@@ -7,8 +7,8 @@ import pytest
 
 import symlight
 from symlight import Penalties, SamplingOptions, UserError
-from symlight.host.library_session import CHUNK
-from symlight.host.reference import ReferenceMachine
+from symlight.host.device.reference_machine import ReferenceMachine
+from symlight.host.library.session import CHUNK
 from symlight.model.package import PackageMeta, load_package, save_package
 from symlight.model.reference import Reference
 

@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from measured_world import World, WorldMachine, WorldSampler, campaign, measured
 
-from symlight.host.protocol import ProtocolSettings
-from symlight.host.protocol_report import FIGURES, over_rounds, summarise
-from symlight.host.verify import VerificationError
-from symlight.model.errors import UserError
+from symlight.base.errors import UserError
+from symlight.host.bench.protocol import ProtocolSettings
+from symlight.host.bench.protocol_report import FIGURES, over_rounds, summarise
+from symlight.host.device.verify import VerificationError
 
 pytestmark = pytest.mark.timeout(120)
 

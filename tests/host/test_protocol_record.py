@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from measured_world import World, campaign
 
-from symlight.host.protocol import LEAD, ProtocolSettings
-from symlight.host.protocol_report import protocol_json, samples_csv
+from symlight.host.bench.protocol import LEAD, ProtocolSettings
+from symlight.host.bench.protocol_report import protocol_json, samples_csv
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -81,7 +81,7 @@ def test_every_sample_is_kept():
 
 def test_the_plot_has_every_window(tmp_path):
     pytest.importorskip("matplotlib")
-    from symlight.host.protocol_plot import plot
+    from symlight.host.bench.protocol_plot import plot
 
     record = campaign(World(), ProtocolSettings(prefixes=(4, 8), rounds=1, seconds=10, idle_seconds=10)).run()
     figure = plot(record, protocol_json(record, {"device": "xrt:0"}), tmp_path / "p.png")

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from host_bench import open_accelerator
 
-from symlight.host.choosing import Features, Logits, TurnOptions
-from symlight.host.reference import ReferenceMachine
-from symlight.host.session import Session
-from symlight.host.verify import VerificationError, Verifier
-from symlight.model.errors import UserError
+from symlight.base.errors import UserError
+from symlight.host.device.choosing import Features, Logits, TurnOptions
+from symlight.host.device.reference_machine import ReferenceMachine
+from symlight.host.device.session import Session
+from symlight.host.device.verify import VerificationError, Verifier
 from symlight.model.penalties import Penalties
 from symlight.model.sampling import SamplingOptions
 from symlight.model.state import State, saved_sampling

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from host_bench import open_accelerator
 
-from symlight.host.reference import ReferenceMachine
-from symlight.host.session import Session
-from symlight.host.verify import VerificationError, Verifier
+from symlight.base.errors import UserError
+from symlight.host.device.reference_machine import ReferenceMachine
+from symlight.host.device.session import Session
+from symlight.host.device.verify import VerificationError, Verifier
 from symlight.hw.interface import Command
-from symlight.model.errors import UserError
 
 PROMPT = [5, 6, 7, 8]
 

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from fake_card import FakeCard
 
-from symlight.host.state_image import RingImage, check_fits, pack_state, state_bytes, unpack_state
+from symlight.base.errors import UserError
+from symlight.host.device.state_image import RingImage, check_fits, pack_state, state_bytes, unpack_state
+from symlight.hw.compiler.layout import Layout
 from symlight.hw.config import CARDS
 from symlight.hw.interface import Io
-from symlight.hw.layout import Layout
 from symlight.model.config import PRESETS, preset
-from symlight.model.errors import UserError
 from symlight.model.state import State
 from symlight.model.synthetic import random_model
 

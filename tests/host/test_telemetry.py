@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import sensor_shapes as shapes
 
-from symlight.host.energy import NotCovered, mean_power
-from symlight.host.telemetry import (
+from symlight.base.errors import UserError
+from symlight.host.bench.energy import NotCovered, mean_power
+from symlight.host.bench.telemetry import (
     HwmonSensor,
     Reading,
     Sample,
@@ -21,13 +22,12 @@ from symlight.host.telemetry import (
     find_sensor,
     temperatures,
 )
-from symlight.model.errors import UserError
 
 pytestmark = pytest.mark.timeout(60)
 
 
 class StubCard:
-    """`host.card.Card`'s `info`: answers by name."""
+    """`host.device.card.Card`'s `info`: answers by name."""
 
     def __init__(self, electrical="{}", thermal="{}", bdf="0000:3b:00.1"):
         self.answers = {"electrical": electrical, "thermal": thermal, "bdf": bdf, "name": "a_card"}
@@ -222,8 +222,8 @@ def test_the_simulated_card_has_the_shape_and_no_numbers():
     """What pyxrt_sim answers, through the driver's own `info`."""
     from symlight.sim.card import SimCard
     from symlight.sim.options import SimOptions
-    from symlight.sim.pyxrt_device import device
-    from symlight.sim.pyxrt_types import xrt_info_device
+    from symlight.sim.pyxrt.device import device
+    from symlight.sim.pyxrt.types import xrt_info_device
 
     opened = device()
     opened._found, opened._index = SimCard(SimOptions()), 0

@@ -9,7 +9,7 @@ from channel_bench import Drain, Watch, beat_of
 from symlight.hw.channel.attention import AttentionEngine
 from symlight.hw.config import card
 from symlight.hw.types import (
-    Cast,
+    BroadcastKind,
     KvCommand,
     RingShape,
     beat_layout,
@@ -231,7 +231,9 @@ class Driver:
         raw = np.zeros(-(-ring.shape.heads * 2 // self.engine.lanes) * self.engine.lanes // 2, "<u2")
         raw[: ring.shape.heads] = ring.slopes
         for index, word in enumerate(np.split(raw, len(raw) * 2 // self.engine.lanes)):
-            self.cast.send([{"kind": Cast.SLOPE, "index": index, "word": beat_of(word.view(np.uint8))}])
+            self.cast.send(
+                [{"kind": BroadcastKind.SLOPE, "index": index, "word": beat_of(word.view(np.uint8))}]
+            )
 
     def send_command(self, command):
         self.commands.send([{k: v for k, v in command.items() if k != "layer"}])
@@ -244,17 +246,18 @@ class Driver:
         ring.truth[command["layer"], :, command["slot"]] = ring.vectors(2, len(q))
         words = shape.heads * ring.words  # padding heads are not sent
         for kind, vector in zip(
-            (Cast.QUERY, Cast.KEY, Cast.VALUE), (q, *ring.truth[command["layer"], :, command["slot"]])
+            (BroadcastKind.QUERY, BroadcastKind.KEY, BroadcastKind.VALUE),
+            (q, *ring.truth[command["layer"], :, command["slot"]]),
         ):
-            if kind == Cast.KEY:  # place of its first word among all broadcasts
+            if kind == BroadcastKind.KEY:  # place of its first word among all broadcasts
                 self.first_key = len(self.cast.cycles) + len(self.cast.queue)
             for index in range(words):
                 self.last_value = len(self.cast.cycles) + len(self.cast.queue)
-                last = kind == Cast.VALUE and index == words - 1
+                last = kind == BroadcastKind.VALUE and index == words - 1
                 word = beat_of(vector[index * lanes :][:lanes])
                 self.cast.send([{"kind": kind, "index": index, "last": int(last), "word": word}])
                 if self.bench.rng.random() < 0.1:
-                    self.cast.send([{"kind": Cast.VECTOR, "index": index, "last": 1, "word": word}])
+                    self.cast.send([{"kind": BroadcastKind.VECTOR, "index": index, "last": 1, "word": word}])
         if parameters().get("corrupt"):  # the design sees another q than the reference
             self.cast.queue[0] ^= 1 << (len(self.cast.payload) - 2)
         self.operations += 1

@@ -9,11 +9,11 @@ from bench_build import ports_only, to_verilog
 from paths_bench import ENGINE, UNIT_ENGINE
 from vector_bench import SideBySide
 
+from symlight.hw.lib.pipeline import Pipeline, saturate
 from symlight.hw.types import ScaleParameter
 from symlight.hw.vector.decay import DecayUpdate, ResidualSum
 from symlight.hw.vector.residual import ResidualPath
-from symlight.hw.vector.stages import Pipeline, saturate
-from symlight.hw.vector.state import DecayPath
+from symlight.hw.vector.session_state import DecayPath
 from symlight.hw.vector.unit import VectorUnit
 
 

@@ -12,7 +12,7 @@ from symlight.hw.sequencer.argmax import Argmax
 from symlight.hw.sequencer.dispatch import Dispatcher
 from symlight.hw.sequencer.load import LoadUnit
 from symlight.hw.sequencer.session import Session
-from symlight.hw.sequencer.state import StateUnit
+from symlight.hw.sequencer.state_transfer import StateUnit
 from symlight.hw.sequencer.store import Barrier
 from symlight.hw.sequencer.tasks import TaskRunner
 from symlight.hw.sequencer.tokens import TokenLoop

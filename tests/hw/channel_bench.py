@@ -17,7 +17,10 @@ class Drain(Agent):
         super().__init__(bench)
         self.latency, self.layout = latency, layout
         self.valid, self.request = getattr(self.dut, f"{part}__valid"), getattr(self.dut, f"{part}__request")
-        self.word, self.speaks = getattr(self.dut, f"{part}__word"), getattr(self.dut, f"{part}__speaks")
+        self.word, self.word_valid = (
+            getattr(self.dut, f"{part}__word"),
+            getattr(self.dut, f"{part}__word_valid"),
+        )
         self.queue, self.waiting, self.answers = [], [], []
 
     def ask(self, source, address=0, after=0):
@@ -40,7 +43,7 @@ class Drain(Agent):
 
     def sample(self):
         due = bool(self.waiting) and self.waiting[0][0] == self.bench.cycle
-        assert int(self.speaks.value) == due, "an answer without a request, or none to one"
+        assert int(self.word_valid.value) == due, "an answer without a request, or none to one"
         if due:
             _, source, address = self.waiting.pop(0)
             self.answers.append((source, address, fields(self.layout, int(self.word.value))))

@@ -3,7 +3,7 @@
 from bench import Agent
 
 
-class Place(Agent):
+class GroupColumnTable(Agent):
     """Answers `columns` and `log_groups` a cycle later: group of channel `index`, and whether it takes
     part."""
 

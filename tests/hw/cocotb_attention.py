@@ -8,9 +8,9 @@ import numpy as np
 from attention_bench import LIMIT, PLACES, Driver
 
 from symlight.hw.channel.attention import AttentionEngine
+from symlight.hw.channel.read_scheduler import AHEAD
 from symlight.hw.channel.score import Score
-from symlight.hw.channel.walk import AHEAD
-from symlight.hw.types import Cast
+from symlight.hw.types import BroadcastKind
 from symlight.sim.estimate.walk import walk_cycles
 
 
@@ -127,7 +127,9 @@ async def reset_forgets(dut):
     driver.send_command(first)
     driver.send_command(second)
     await driver.bench.step(20)
-    driver.cast.send([{"kind": Cast.KEY, "index": 0}, {"kind": Cast.VALUE, "last": 1, "index": 7}])
+    driver.cast.send(
+        [{"kind": BroadcastKind.KEY, "index": 0}, {"kind": BroadcastKind.VALUE, "last": 1, "index": 7}]
+    )
     await driver.bench.step(driver.bench.rng.randrange(5, 40))
     agents = Driver(dut, "grouped", idle="rare")
     await agents.run([5, 6, 23])

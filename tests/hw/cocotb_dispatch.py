@@ -177,7 +177,7 @@ async def side_commands(dut, room, idle):
     rng, mark = setup.bench.rng, 31  # a channel that no pass names
     sides = [
         {
-            "work": Work.SIDE.value,
+            "work": Work.DIRECT_READ.value,
             "io": rng.getrandbits(1),
             "base": rng.getrandbits(24),
             "count": rng.getrandbits(12),

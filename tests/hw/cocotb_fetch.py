@@ -7,7 +7,7 @@ from symlight.hw.channel.fetch import Fetch
 from symlight.hw.channel.receive import TAGS
 
 LIMIT = {"timeout_time": 2_000_000, "timeout_unit": "ns"}
-SIDE = {"work": Work.SIDE, "channel": INDEX, "traffic": 8}
+DIRECT_READ = {"work": Work.DIRECT_READ, "channel": INDEX, "traffic": 8}
 
 
 @cocotb.test(**LIMIT)
@@ -67,7 +67,7 @@ async def blocked_lanes_stop_weights_but_not_kv(dut):
     tb.bench.agents.remove(tb.beats)
     tb.beats.idle()
     await tb.bench.reset()
-    tb.send({**SIDE, "count": 500})
+    tb.send({**DIRECT_READ, "count": 500})
     await tb.bench.step(200)
     assert ENGINE.read_beats - 16 < tb.reservation.asked <= ENGINE.read_beats
     tb.send_kv(5000, 300)
@@ -85,11 +85,13 @@ async def kv_in_flight_is_limited_until_a_fence_waits(dut):
     await tb.bench.step(150)
     assert ENGINE.kv_inflight - 16 < tb.reservation.kv_most <= ENGINE.kv_inflight
     tb.send({"work": Work.FENCE})
-    tb.send({**SIDE, "count": 5})
+    tb.send({**DIRECT_READ, "count": 5})
     await tb.bench.step(150)
     assert tb.reservation.kv_most > 8 * ENGINE.kv_inflight
     await tb.run(limit=5000)
-    assert [address for address, _ in tb.memory.bursts][-1] == POINTER, "SIDE overtook the fenced KV reads"
+    assert [address for address, _ in tb.memory.bursts][-1] == POINTER, (
+        "DIRECT_READ overtook the fenced KV reads"
+    )
     assert len(tb.memory.bursts) <= TAGS
 
 
@@ -101,7 +103,7 @@ async def a_fence_waits_for_its_own_reads_only(dut):
     tb.send_kv(5000, 300)
     tb.send_kv(9000, 300)
     tb.send({"work": Work.FENCE})
-    tb.send({**SIDE, "count": 100})
+    tb.send({**DIRECT_READ, "count": 100})
     await tb.run(limit=5000)
     addresses = [address for address, _ in tb.memory.bursts]
     weights = [i for i, address in enumerate(addresses) if address not in tb.kv_addresses]
@@ -113,7 +115,7 @@ async def a_fence_waits_for_its_own_reads_only(dut):
 async def weights_go_before_kv(dut):
     tb = FetchBench(dut, memory="slow")
     await tb.bench.reset()
-    tb.send({**SIDE, "count": 60})
+    tb.send({**DIRECT_READ, "count": 60})
     await tb.bench.until(lambda: len(tb.memory.bursts) == 1, limit=200)
     tb.send_kv(5000, 10)
     await tb.run(limit=2000)
@@ -126,7 +128,7 @@ async def weights_go_before_kv(dut):
 async def fault_names_the_burst(dut):
     tb = FetchBench(dut, delay=40)
     await tb.bench.reset()
-    tb.send({**SIDE, "io": 1, "base": 512, "count": 40})
+    tb.send({**DIRECT_READ, "io": 1, "base": 512, "count": 40})
     tb.memory.faulty = {IO_POINTER + (512 + k) * ENGINE.beat_bytes for k in (21, 35)}
     await tb.bench.until(lambda: tb.beats.count == 40, limit=500)
     assert (

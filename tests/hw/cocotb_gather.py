@@ -2,7 +2,7 @@
 
 import cocotb
 from bench import Agent, Bench, Sink, Source, parameters, stalls
-from channel_place import Place
+from channel_place import GroupColumnTable
 
 from symlight.hw.channel.gather import ROW, Gather
 from symlight.hw.types import ChannelCommand, Item, Work
@@ -61,7 +61,7 @@ class GatherBench:
     def __init__(self, dut, idle="never", stall="never"):
         self.bench = bench = Bench(dut)
         self.lanes, self.depth = parameters()["lanes"], parameters()["depth"]
-        self.place = Place(bench, INDEX)
+        self.place = GroupColumnTable(bench, INDEX)
         self.commands = Source(bench, "commands", ChannelCommand, idle=idle)
         self.words = Words(bench, idle, self.room)
         self.items = Sink(bench, "items", Item, stall=stall)
@@ -85,7 +85,7 @@ class GatherBench:
 
     def random_command(self):
         rng = self.bench.rng
-        work = rng.choice([Work.MATRIX] * 6 + [Work.HEAD] * 2 + [Work.SIDE, Work.FENCE])
+        work = rng.choice([Work.MATRIX] * 6 + [Work.HEAD] * 2 + [Work.DIRECT_READ, Work.FENCE])
         log_groups = rng.randrange(self.lanes.bit_length())
         columns = rng.choice([1, 2, 3, 6, 8, 32])
         command = {

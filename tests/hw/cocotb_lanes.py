@@ -98,7 +98,7 @@ class Program:
             self.commands.append({"work": Work.FENCE})
             return
         self.commands.append(
-            {"work": Work.SIDE, "count": count, "channel": INDEX if kind == "side" else INDEX ^ 1}
+            {"work": Work.DIRECT_READ, "count": count, "channel": INDEX if kind == "side" else INDEX ^ 1}
         )
         if kind == "side":
             data = [self._beat(self.weights(self.engine.lanes)) for _ in range(count)]

@@ -1,14 +1,14 @@
-"""Bench of hw.sequencer.load: the bytes of a real image through SIDE commands into header, table, parameters,
-GELU, slopes."""
+"""Bench of hw.sequencer.load: the bytes of a real image through DIRECT_READ commands into header,
+table, parameters, GELU, slopes."""
 
 import cocotb
 from bench import Agent, Bench, Sink, stalls
 from sequencer_bench import ENGINE, IDLE, LIMIT, Ports, Watch, plain, tiny
 
-from symlight.hw.image import build_images
+from symlight.hw.compiler.image import build_images
 from symlight.hw.interface import Traffic
 from symlight.hw.sequencer.load import CHUNK, LoadUnit
-from symlight.hw.types import PARAMETER_BITS, Cast, ChannelCommand, Work
+from symlight.hw.types import PARAMETER_BITS, BroadcastKind, ChannelCommand, Work
 
 BEAT = ENGINE.beat_bytes
 GELU_WORDS = 256 // ENGINE.lanes
@@ -21,7 +21,7 @@ WRITES = {
 
 
 class Image(Agent):
-    """Channel 0: answers SIDE commands from its buffer, beat by beat; never more than one command at a
+    """Channel 0: answers DIRECT_READ commands from its buffer, beat by beat; never more than one command at a
     time."""
 
     def __init__(self, bench, ports, data, side, pattern):
@@ -57,7 +57,7 @@ class Image(Agent):
             command = self.side.received[self.taken]
             self.taken += 1
             assert not self.beats, "a command while beats of another one are to come"
-            assert (command["work"], command["io"], command["channel"]) == (Work.SIDE.value, 0, 0)
+            assert (command["work"], command["io"], command["channel"]) == (Work.DIRECT_READ.value, 0, 0)
             assert command["traffic"] == Traffic.IO and 0 < command["count"] <= CHUNK
             self.beats = [command["base"] + i for i in range(command["count"])]
             self.wait = self.bench.rng.randrange(1, 20)
@@ -131,7 +131,7 @@ class Setup:
             {"gelu_index": i, "gelu_word": table[i * lanes : (i + 1) * lanes]} for i in range(GELU_WORDS)
         ]
         casts = [item["cast"] for item in seen["cast"]]
-        assert {(cast["kind"], cast["last"]) for cast in casts} == {(Cast.SLOPE.value, 0)}
+        assert {(cast["kind"], cast["last"]) for cast in casts} == {(BroadcastKind.SLOPE.value, 0)}
         assert [cast["index"] for cast in casts] == list(range(layout.slope_beats))
         raw = b"".join(bytes(cast["word"]) for cast in casts)
         slopes = [int.from_bytes(raw[2 * h : 2 * h + 2], "little") for h in range(layout.shape.heads)]

@@ -1,4 +1,5 @@
-"""Bench of the paths of hw.vector.state and hw.vector.attention: decay state, input encoder, gate fusion."""
+"""Bench of the paths of hw.vector.session_state and hw.vector.attention: decay state, input encoder, gate
+fusion."""
 
 import cocotb
 import numpy as np
@@ -8,7 +9,7 @@ from sequencer_bench import IDLE, LIMIT, Ports
 from vector_bench import numbers
 
 from symlight.hw.vector.attention import FusionPath
-from symlight.hw.vector.state import DecayPath, EncoderPath
+from symlight.hw.vector.session_state import DecayPath, EncoderPath
 from symlight.hw.vector.words import Route
 from symlight.model import ops
 from symlight.model.config import Numerics

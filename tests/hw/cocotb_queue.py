@@ -1,4 +1,4 @@
-"""Bench of hw.lib.Queue: order, throughput, latency, level."""
+"""Bench of hw.lib.queue.Queue: order, throughput, latency, level."""
 
 import cocotb
 from bench import Bench, Sink, Source, parameters

@@ -1,4 +1,4 @@
-"""Bench of hw.sequencer.state: sweep, dump, restore, and the way there and back."""
+"""Bench of hw.sequencer.state_transfer: sweep, dump, restore, and the way there and back."""
 
 import cocotb
 from bench import Agent, Bench, Sink, stalls
@@ -6,7 +6,7 @@ from sequencer_bench import ENGINE, IDLE, LIMIT, Ports, Watch
 
 from symlight.hw.interface import Io, Traffic
 from symlight.hw.mailbox import io_write_layout
-from symlight.hw.sequencer.state import StateAction, StateUnit
+from symlight.hw.sequencer.state_transfer import StateAction, StateUnit
 from symlight.hw.types import ChannelCommand, Work
 from symlight.hw.vector.words import Route
 
@@ -57,7 +57,7 @@ class Memories(Agent):
         while self.taken < len(self.side.received):
             command = self.side.received[self.taken]
             self.taken += 1
-            assert (command["work"], command["io"], command["channel"]) == (Work.SIDE.value, 1, 0)
+            assert (command["work"], command["io"], command["channel"]) == (Work.DIRECT_READ.value, 1, 0)
             assert command["traffic"] == Traffic.IO and not self.beats
             self.beats = [command["base"] + i for i in range(command["count"])]
             self.wait = self.bench.rng.randrange(1, 20)

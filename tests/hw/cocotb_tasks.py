@@ -8,7 +8,7 @@ from sequencer_bench import ENGINE, IDLE, LIMIT, RECIPROCAL, Delayed, Ports, pla
 from symlight.hw.interface import Counter, Phase
 from symlight.hw.sequencer.store import OperationTable
 from symlight.hw.sequencer.tasks import ISSUE_CYCLES, TaskRunner
-from symlight.hw.types import Cast, Source, Task
+from symlight.hw.types import BroadcastKind, Source, Task
 from symlight.hw.vector.words import Route
 
 LAYOUT, MODEL, HEADER, TABLE = tiny(ENGINE)
@@ -88,7 +88,7 @@ def argmax():
 
 def expected(entry) -> list:
     """What a task does, in order: names of waits, (op, request) pairs."""
-    kinds = (Cast.QUERY, Cast.KEY, Cast.VALUE)
+    kinds = (BroadcastKind.QUERY, BroadcastKind.KEY, BroadcastKind.VALUE)
     normalise = ["statistics", *from_memory(Route.NORMALISE, parameter=lambda i: entry["norm"] + i)]
     return {
         Task.EMBED: lambda: ["embed"],

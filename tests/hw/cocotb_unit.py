@@ -6,7 +6,7 @@ from sequencer_bench import IDLE, LIMIT
 from unit_bench import Unit
 
 from symlight.hw.types import Task
-from symlight.hw.vector.state import EncoderPath
+from symlight.hw.vector.session_state import EncoderPath
 
 
 @cocotb.test(**LIMIT)

@@ -1,7 +1,7 @@
 """Agents and expectations of the bench of hw.channel.fetch."""
 
 from bench import Agent, Bench, Sink, Source
-from channel_place import Place
+from channel_place import GroupColumnTable
 from memory_bench import ReadMemory, beat_at
 
 from symlight.hw.channel.burst import RUN
@@ -68,7 +68,7 @@ class FetchBench:
         bench = self.bench
         dut.pointer.value, dut.io_pointer.value, dut.index.value = POINTER, IO_POINTER, INDEX
         dut.abort.value = dut.clear.value = dut.count_index.value = 0
-        self.place = Place(bench, INDEX)
+        self.place = GroupColumnTable(bench, INDEX)
         self.commands = Source(bench, "commands", ChannelCommand, idle=idle)
         self.rows = Source(bench, "rows", ROW, idle=idle)
         self.kv_side = Kv(bench, idle, self.commands)
@@ -92,7 +92,7 @@ class FetchBench:
         self.commands.send([command])
         work, lanes, base = command["work"], ENGINE.lanes, command.get("base", 0)
         active = INDEX // command.get("columns", 1) >> command.get("log_groups", 0) == 0
-        if work == Work.SIDE and command["channel"] == INDEX:
+        if work == Work.DIRECT_READ and command["channel"] == INDEX:
             self._expect(base, command["count"], command)
         elif work == Work.HEAD:
             self._expect(base, command["count"] * (command["words"] * lanes + SCALE_BEATS), command)
@@ -125,12 +125,12 @@ class FetchBench:
             self.send_kv((1 << 20) + 1000 * self.kv_runs + rng.randrange(300), rng.choice([1, 7, 16, 100]))
         if len(self.kv_side.fences) < self.kv_runs and rng.random() < 0.3:
             return self.send({"work": Work.FENCE})
-        work = rng.choice([Work.MATRIX] * 4 + [Work.HEAD, Work.SIDE])
+        work = rng.choice([Work.MATRIX] * 4 + [Work.HEAD, Work.DIRECT_READ])
         log_groups = rng.randrange(4)
         command = {
             "work": work,
             "stream": rng.randrange(2) if work == Work.MATRIX else 1,
-            "io": rng.randrange(2) if work == Work.SIDE else 0,
+            "io": rng.randrange(2) if work == Work.DIRECT_READ else 0,
             "base": rng.randrange(100_000),
             "words": rng.randrange(1, 6),
             "beats": rng.choice([1, 2, 3, 9, 16, 33]),

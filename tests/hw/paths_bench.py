@@ -10,7 +10,7 @@ from vector_bench import SideBySide
 
 from symlight.hw.vector.attention import FusionPath
 from symlight.hw.vector.residual import ResidualPath
-from symlight.hw.vector.state import DecayPath, EncoderPath
+from symlight.hw.vector.session_state import DecayPath, EncoderPath
 from symlight.hw.vector.unit import VectorUnit
 
 LANES = 4

@@ -12,17 +12,17 @@ from bench import Agent, bits, fields, stalls
 from bench_build import ports_only, to_verilog
 from vector_bench import SideBySide, pack
 
+from symlight.hw.compiler.layout import Layout
+from symlight.hw.compiler.operation_table import header, operation_table
 from symlight.hw.config import Engine, card
-from symlight.hw.layout import Layout
 from symlight.hw.sequencer.argmax import Argmax
 from symlight.hw.sequencer.dispatch import Dispatcher
 from symlight.hw.sequencer.load import LoadUnit
 from symlight.hw.sequencer.session import Session
-from symlight.hw.sequencer.state import StateUnit
+from symlight.hw.sequencer.state_transfer import StateUnit
 from symlight.hw.sequencer.store import Barrier, OperationTable
 from symlight.hw.sequencer.tasks import TaskRunner
 from symlight.hw.sequencer.tokens import TokenLoop
-from symlight.hw.table import header, operation_table
 from symlight.model.config import preset
 from symlight.model.synthetic import random_model
 

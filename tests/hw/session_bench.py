@@ -5,7 +5,7 @@ from sequencer_bench import ENGINE, Ports, Strobes, Watch
 
 from symlight.hw.interface import Command, Counter, ErrorCode, Io, Status, StopReason, Traffic
 from symlight.hw.sequencer.session import QUIET_CYCLES, Session
-from symlight.hw.sequencer.state import StateAction
+from symlight.hw.sequencer.state_transfer import StateAction
 from symlight.hw.types import Work
 
 KINDS = 16
@@ -97,7 +97,7 @@ class Units(Agent):
             self.adds[index] = self.adds.get(index, 0) + get("add_amount")
         if get("side__valid") and self.accept:
             command = get("side__payload")
-            assert (command["work"], command["io"], command["count"]) == (Work.SIDE.value, 1, 1)
+            assert (command["work"], command["io"], command["count"]) == (Work.DIRECT_READ.value, 1, 1)
             assert command["base"] == Io.PROMPT // ENGINE.beat_bytes and command["traffic"] == Traffic.IO
             self.log.append("side")
             self.after("beat_valid")

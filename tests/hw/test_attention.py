@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from bench import BenchError, run_bench
 
+from symlight.base.errors import UserError
 from symlight.hw.channel import attention
 from symlight.hw.channel.attention import AttentionEngine
-from symlight.hw.channel.intake import Plan
-from symlight.hw.channel.walk import Walk
+from symlight.hw.channel.broadcast_receiver import KvCommandDecoder
+from symlight.hw.channel.read_scheduler import ReadScheduler
 from symlight.hw.config import card
-from symlight.model.errors import UserError
 
 SMALL = {"lanes": 16, "kv_beats": 256, "query_words": 8, "heads": 4}
 
@@ -32,7 +32,7 @@ def test_resident_ring():
     assert run({**SMALL, "kv_resident": True}, "resident") == 8
 
 
-class _Hasty(Plan):
+class _Hasty(KvCommandDecoder):
     """Says of slots that are still loaded that they are there."""
 
     def elaborate(self, platform):
@@ -42,7 +42,7 @@ class _Hasty(Plan):
 
 
 def test_bench_sees_slots_used_before_they_are_loaded(monkeypatch):
-    monkeypatch.setattr(attention, "Plan", _Hasty)
+    monkeypatch.setattr(attention, "KvCommandDecoder", _Hasty)
     with pytest.raises(BenchError, match="numerators of"):
         run({**SMALL, "kv_resident": True}, "resident_restored")
 
@@ -52,7 +52,7 @@ def test_bench_sees_a_wrong_q():
         run(test_filter="from_the_first_token", corrupt=True)
 
 
-class _OneRead(Walk):
+class _OneRead(ReadScheduler):
     """Reads one beat a cycle: no k beat in the cycle of a v beat."""
 
     def _weights(self, m, keys, values):
@@ -61,12 +61,12 @@ class _OneRead(Walk):
 
 
 def test_bench_sees_one_read_a_cycle(monkeypatch):
-    monkeypatch.setattr(attention, "Walk", _OneRead)
+    monkeypatch.setattr(attention, "ReadScheduler", _OneRead)
     with pytest.raises(BenchError, match="beats of k in"):
         run(test_filter="one_k_and_one_v")
 
 
-class _InPlace(Walk):
+class _InPlace(ReadScheduler):
     """Takes the current token's slot where it lies in the ring, and waits for it there."""
 
     def _weights(self, m, keys, values):
@@ -75,7 +75,7 @@ class _InPlace(Walk):
 
 
 def test_bench_sees_a_wait_in_the_middle(monkeypatch):
-    monkeypatch.setattr(attention, "Walk", _InPlace)
+    monkeypatch.setattr(attention, "ReadScheduler", _InPlace)
     with pytest.raises(BenchError, match="beats of k in"):
         run(test_filter="one_k_and_one_v.*where=first")
 

@@ -41,7 +41,7 @@ class _Talks(LaneGroup):
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
-        m.d.comb += self.drain.speaks.eq(1)
+        m.d.comb += self.drain.word_valid.eq(1)
         return m
 
 

@@ -1,4 +1,4 @@
-"""hw.lib, and that the bench helper can fail."""
+"""hw.lib.queue, and that the bench helper can fail."""
 
 import gc
 
@@ -8,7 +8,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from bench import BenchError, run_bench
 
-from symlight.hw.lib import Queue, StreamChecker
+from symlight.hw.lib.queue import Queue, StreamChecker
 
 
 @pytest.mark.parametrize("depth, deep", [(2, False), (16, True)])

@@ -1,4 +1,4 @@
-"""The paths of hw.vector.state and hw.vector.attention."""
+"""The paths of hw.vector.session_state and hw.vector.attention."""
 
 from bench import run_bench
 from paths_bench import paths

@@ -1,4 +1,4 @@
-"""hw.sequencer.state."""
+"""hw.sequencer.state_transfer."""
 
 from bench import run_bench
 from sequencer_bench import sequencer

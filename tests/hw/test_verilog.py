@@ -1,4 +1,4 @@
-"""hw.verilog: the folded text means the same."""
+"""hw.compiler.verilog: the folded text means the same."""
 
 import pytest
 from amaranth.hdl import Module, Signal
@@ -8,10 +8,10 @@ from bench import run_bench
 from bench_build import to_verilog
 from vector_bench import SideBySide
 
-from symlight.hw.lib import Queue
+from symlight.hw.compiler.verilog import registers_in_place
+from symlight.hw.lib.queue import Queue
 from symlight.hw.vector.decay import DecayUpdate, ResidualSum
 from symlight.hw.vector.gelu import Gelu
-from symlight.hw.verilog import registers_in_place
 
 
 class _Mixed(wiring.Component):

@@ -3,10 +3,10 @@
 from bench import Agent, Bench, stalls
 from sequencer_bench import ENGINE, Ports, Strobes, Watch, tiny
 
+from symlight.base.errors import UserError
 from symlight.hw.interface import NO_EOS, ErrorCode, Io, StopReason, Traffic
 from symlight.hw.sequencer.tokens import TokenLoop
 from symlight.hw.types import Work
-from symlight.model.errors import UserError
 from symlight.model.reference import STOP_EOS, PassResult, Reference
 
 LAYOUT, MODEL, HEADER, TABLE = tiny(ENGINE)
@@ -80,7 +80,8 @@ class Passes(Agent):
 
 
 class Prompt(Agent):
-    """The dispatcher's side and the memory: takes a SIDE command of one beat, answers the prompt's beat."""
+    """The dispatcher's side and the memory: takes a DIRECT_READ command of one beat and answers the prompt's
+    beat."""
 
     def __init__(self, bench, ports, stall):
         super().__init__(bench)
@@ -98,7 +99,7 @@ class Prompt(Agent):
         if self.ports.get("side__valid") and self.accept:
             command = self.ports.get("side__payload")
             beat = command["base"] - Io.PROMPT // ENGINE.beat_bytes
-            assert (command["work"], command["io"], command["count"]) == (Work.SIDE.value, 1, 1)
+            assert (command["work"], command["io"], command["count"]) == (Work.DIRECT_READ.value, 1, 1)
             assert command["traffic"] == Traffic.IO and command["channel"] == 0
             rng, words = self.bench.rng, self.prompt[beat * PER_BEAT : (beat + 1) * PER_BEAT]
             assert words, f"beat {beat} of the prompt holds no token"

@@ -7,14 +7,14 @@ from paths_bench import Timeline, integers, times
 from sequencer_bench import Ports
 from vector_bench import numbers
 
-from symlight.hw.types import Cast, Task
+from symlight.hw.types import BroadcastKind, Task
 from symlight.hw.vector.attention import FusionPath
 from symlight.hw.vector.event import Eventise, StepThreshold
 from symlight.hw.vector.gelu import Gelu
 from symlight.hw.vector.layernorm import LayerNormStatistics
 from symlight.hw.vector.requantise import Requantise
 from symlight.hw.vector.residual import ResidualPath
-from symlight.hw.vector.state import DecayPath
+from symlight.hw.vector.session_state import DecayPath
 from symlight.hw.vector.unit import VectorUnit
 from symlight.hw.vector.words import Route
 from symlight.model import ops
@@ -113,7 +113,7 @@ class Unit:
         await self.time.play(margin=1)
         return first
 
-    def result(self, source, word, index, *, kind=Cast.VECTOR, last=0, done=False):
+    def result(self, source, word, index, *, kind=BroadcastKind.VECTOR, last=0, done=False):
         """A broadcast word whose path has it in cycle `source`."""
         cast = {
             "kind": kind.value,
@@ -123,7 +123,7 @@ class Unit:
             "word": [int(x) & 0xFF for x in word],
         }
         self.time.expect(source + 2, "cast_valid", cast=cast)
-        if kind is Cast.VECTOR:
+        if kind is BroadcastKind.VECTOR:
             self.time.expect(source + 3, "active_valid", active=int(np.count_nonzero(word)))
         if done:
             self.time.expect(source + 1, "done")
@@ -155,7 +155,7 @@ class Unit:
         (multiplier, shift, threshold), words = self.scales(3 * count)
         first = await self.load(words)
         e = ops.event(accumulators, threshold, multiplier, shift)
-        kinds = (Cast.QUERY, Cast.KEY, Cast.VALUE)
+        kinds = (BroadcastKind.QUERY, BroadcastKind.KEY, BroadcastKind.VALUE)
         cycles = self.issue(
             Route.EVENT,
             3 * count,

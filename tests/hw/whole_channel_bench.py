@@ -13,7 +13,15 @@ from symlight.hw.channel.channel import Channel
 from symlight.hw.channel.fetch import SCALE_BEATS
 from symlight.hw.config import card
 from symlight.hw.sequencer.dispatch import SPACING
-from symlight.hw.types import Cast, ChannelCommand, KvCommand, RingShape, Work, broadcast_layout, drain_layout
+from symlight.hw.types import (
+    BroadcastKind,
+    ChannelCommand,
+    KvCommand,
+    RingShape,
+    Work,
+    broadcast_layout,
+    drain_layout,
+)
 from symlight.hw.types import Source as Origin
 from symlight.model import ops
 
@@ -63,7 +71,9 @@ class ChannelBench:
         raw = np.zeros(-(-shape.heads * 2 // lanes) * lanes // 2, "<u2")
         raw[: shape.heads] = ring.slopes
         for index, word in enumerate(np.split(raw, len(raw) * 2 // lanes)):
-            self.casts.send([{"kind": Cast.SLOPE, "index": index, "word": beat_of(word.view(np.uint8))}])
+            self.casts.send(
+                [{"kind": BroadcastKind.SLOPE, "index": index, "word": beat_of(word.view(np.uint8))}]
+            )
 
     # -- Operations: a command, and what must come of it
 
@@ -155,10 +165,10 @@ class ChannelBench:
         return self._with_strangers(command, vector, self.index, channels, Origin.BEST, 0, [answer])
 
     def send_side(self, io=0):
-        """A SIDE command of this channel and one of another."""
+        """A DIRECT_READ command of this channel and one of another."""
         count, base = self.rng.randrange(1, 6), self.rng.randrange(2000)
         side = {
-            "work": Work.SIDE,
+            "work": Work.DIRECT_READ,
             "io": io,
             "base": base,
             "count": count,
@@ -174,16 +184,23 @@ class ChannelBench:
 
     def send_vector(self, vector):
         lanes = self.engine.lanes
-        self.casts.send([{"kind": Cast.VECTOR, "word": beat_of(word)} for word in vector.reshape(-1, lanes)])
+        self.casts.send(
+            [{"kind": BroadcastKind.VECTOR, "word": beat_of(word)} for word in vector.reshape(-1, lanes)]
+        )
 
     def send_qkv(self, command):
         ring, lanes = self.ring, self.engine.lanes
         q = ring.vectors(ring.columns * ring.half * lanes)
         new = ring.truth[command["layer"], :, command["slot"]] = ring.vectors(2, len(q))
         words = ring.shape.heads * ring.words  # padding heads are not sent
-        for kind, vector in zip((Cast.QUERY, Cast.KEY, Cast.VALUE), (q, *new), strict=True):
+        for kind, vector in zip(
+            (BroadcastKind.QUERY, BroadcastKind.KEY, BroadcastKind.VALUE), (q, *new), strict=True
+        ):
             for i in range(words):
-                last, word = kind == Cast.VALUE and i == words - 1, beat_of(vector[i * lanes :][:lanes])
+                last, word = (
+                    kind == BroadcastKind.VALUE and i == words - 1,
+                    beat_of(vector[i * lanes :][:lanes]),
+                )
                 self.casts.send([{"kind": kind, "index": i, "last": int(last), "word": word}])
         return q
 
@@ -247,7 +264,10 @@ class ChannelBench:
                 self.rng.randbytes(self.engine.lanes)
             )
         self.casts.send(
-            [{"kind": Cast.WRITE, "address": a, "word": dict(enumerate(w))} for a, w in words.items()]
+            [
+                {"kind": BroadcastKind.WRITE, "address": a, "word": dict(enumerate(w))}
+                for a, w in words.items()
+            ]
         )
         await self.bench.until(lambda: not self.casts.queue, limit=5000)
         await self.bench.step(5)

@@ -7,7 +7,7 @@ import pytest
 from kernel_bench import Bench
 from kernel_list import NAMES, obtain
 
-from symlight.host.models import find_package
+from symlight.host.device.packages import find_package
 from symlight.model.config import preset
 from symlight.model.package import load_package
 from symlight.model.synthetic import random_model

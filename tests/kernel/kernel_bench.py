@@ -4,17 +4,17 @@ visible."""
 import numpy as np
 from kernel_list import MODELS, OPTIMISE
 
-from symlight.host.card import Card
-from symlight.host.driver import Accelerator
-from symlight.host.kernels import KernelInfo
-from symlight.host.machine import RunResult
-from symlight.host.reference import ReferenceMachine
-from symlight.host.verify import state_difference
+from symlight.host.device.card import Card
+from symlight.host.device.driver import Accelerator
+from symlight.host.device.kernels import KernelInfo
+from symlight.host.device.machine import RunResult
+from symlight.host.device.reference_machine import ReferenceMachine
+from symlight.host.device.verify import state_difference
+from symlight.hw.compiler.layout import Layout
 from symlight.hw.interface import arguments
-from symlight.hw.layout import Layout
 from symlight.model.weights import IntegerModel
 from symlight.sim import card as cards
-from symlight.sim import pyxrt_sim
+from symlight.sim.pyxrt import module as pyxrt_sim
 
 
 class Bench:

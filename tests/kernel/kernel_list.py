@@ -7,8 +7,8 @@ kernel is generated and compiled once per content; the cache lies in the reposit
 from dataclasses import replace
 from pathlib import Path
 
-from symlight.host.kernels import KernelInfo, engine_of, obtain_engine, obtain_kernel
-from symlight.host.machine import Progress, silent
+from symlight.host.device.kernels import KernelInfo, engine_of, obtain_engine, obtain_kernel
+from symlight.host.device.machine import Progress, silent
 from symlight.hw.config import Engine, build
 from symlight.sim.build import build_model
 from symlight.sim.manifest import read_kernel

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from kernel_list import CACHE, OPTIMISE
 
-from symlight.host.bench import BenchSettings
-from symlight.host.bench_measure import ReferenceRun, measure
-from symlight.host.bench_report import bench_json
-from symlight.host.device import DeviceOptions
+from symlight.host.bench.bench_report import bench_json
+from symlight.host.bench.measure import ReferenceRun, measure
+from symlight.host.bench.simulation import BenchSettings
+from symlight.host.device.opening import DeviceOptions
 from symlight.hw import config
-from symlight.hw.layout import Layout
+from symlight.hw.compiler.layout import Layout
 from symlight.model.reference import SITES
 
 pytestmark = pytest.mark.kernel("sim4")

@@ -8,12 +8,12 @@ import pytest
 from kernel_list import CACHE, OPTIMISE
 from rich.console import Console
 
-from symlight.host.device import DeviceOptions, OpenedDevice
-from symlight.host.models import open_package
-from symlight.host.protocol import ProtocolSettings
-from symlight.host.protocol_bench import Results, prompts, run_protocol
-from symlight.host.protocol_report import FIGURES, print_protocol
-from symlight.host.verify import VerificationError
+from symlight.host.bench.protocol import ProtocolSettings
+from symlight.host.bench.protocol_report import FIGURES, print_protocol
+from symlight.host.bench.protocol_run import Results, prompts, run_protocol
+from symlight.host.device.opening import DeviceOptions, OpenedDevice
+from symlight.host.device.packages import open_package
+from symlight.host.device.verify import VerificationError
 
 pytestmark = pytest.mark.kernel("sim4")
 SETTINGS = ProtocolSettings(prefixes=(3, 9), new_tokens=4)
@@ -66,7 +66,7 @@ def test_a_card_that_generates_other_tokens_is_found(kernel, console, monkeypatc
     """Its figures are void, however fast it is."""
     package = open_package("demo")
     monkeypatch.setattr(
-        "symlight.host.protocol_bench.reference_tokens", lambda *_: {3: [1, 2, 3, 4], 9: [1, 2, 3, 4]}
+        "symlight.host.bench.protocol_run.reference_tokens", lambda *_: {3: [1, 2, 3, 4], 9: [1, 2, 3, 4]}
     )
     with pytest.raises(VerificationError, match="void"):
         run_protocol(package, OPTIONS, SETTINGS, Results(None), verify=True, console=console)

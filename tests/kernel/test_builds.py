@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from symlight.host.state_image import RingImage
+from symlight.host.device.state_image import RingImage
 from symlight.model.config import preset
 from symlight.model.synthetic import random_model
 

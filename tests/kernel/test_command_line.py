@@ -7,7 +7,7 @@ import pytest
 from kernel_list import CACHE, OPTIMISE
 
 from symlight.host.cli import run
-from symlight.host.models import open_package
+from symlight.host.device.packages import open_package
 from symlight.model.reference import Reference
 from symlight.sim import card as cards
 from symlight.sim.build import build_model

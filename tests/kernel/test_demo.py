@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from symlight.host.reference import ReferenceMachine
+from symlight.host.device.reference_machine import ReferenceMachine
 from symlight.hw.config import BUILDS
 from symlight.hw.interface import Flag
 

@@ -12,8 +12,8 @@ from symlight.model.config import preset
 from symlight.model.reference import SITES
 from symlight.model.synthetic import random_model
 from symlight.sim.estimate import latencies as stated
+from symlight.sim.estimate.estimate_report import Question, ask
 from symlight.sim.estimate.memory import Memory
-from symlight.sim.estimate.report import Question, ask
 
 TOLERANCE = 0.03
 MODES = {"resident-dense": Flag.DENSE | Flag.FULL_KV, "sparse-gather": Flag.FULL_KV, "partial-kv": Flag(0)}

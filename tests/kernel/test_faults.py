@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from symlight.base.errors import UserError
 from symlight.hw.interface import Command, Io
-from symlight.model.errors import UserError
 
 pytestmark = pytest.mark.kernel("sim4")
 SLVERR, DECERR = 2, 3
@@ -80,7 +80,7 @@ def test_bad_token(bench, tiny, monkeypatch):
     card = bench(tiny)
     with pytest.raises(UserError, match="outside the vocabulary"):
         card.machine.run([1, tiny.shape.vocab], 1, None)
-    monkeypatch.setattr("symlight.host.driver.check_input", lambda *_: None)
+    monkeypatch.setattr("symlight.host.device.driver.check_input", lambda *_: None)
     fails(card, f"token {tiny.shape.vocab}", "vocabulary", prompt=(1, tiny.shape.vocab, 2))
     monkeypatch.undo()
     works_after_reset(card)
@@ -88,7 +88,7 @@ def test_bad_token(bench, tiny, monkeypatch):
 
 def test_empty_input(bench, tiny, monkeypatch):
     card = bench(tiny)
-    monkeypatch.setattr("symlight.host.driver.check_input", lambda *_: None)
+    monkeypatch.setattr("symlight.host.device.driver.check_input", lambda *_: None)
     with pytest.raises(UserError, match="nothing to run"):
         card.machine.run([], 1, None)
     monkeypatch.undo()

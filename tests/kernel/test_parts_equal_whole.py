@@ -5,9 +5,9 @@ import pytest
 from kernel_list import MODELS, OPTIMISE, obtain
 
 from symlight.hw import interface
+from symlight.hw.compiler.image import build_images
+from symlight.hw.compiler.layout import Layout
 from symlight.hw.control import CTRL, GIE, IER, ISR
-from symlight.hw.image import build_images
-from symlight.hw.layout import Layout
 from symlight.model.config import preset
 from symlight.model.synthetic import random_model
 from symlight.sim.build import build_model

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from symlight.host.session import Session
-from symlight.host.verify import VerificationError, Verifier
+from symlight.host.device.session import Session
+from symlight.host.device.verify import VerificationError, Verifier
 
 pytestmark = pytest.mark.kernel("sim4")
 PROMPT = [1, 2, 3, 4, 5, 6]

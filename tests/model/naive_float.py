@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from symlight.model.quantise import Checkpoint
+from symlight.model.training.quantise import Checkpoint
 
 CONSTANTS = {
     "lif_leak": 0.95,

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from symlight.model.errors import UserError
+from symlight.base.errors import UserError
 from symlight.model.package import MANIFEST, PackageMeta, load_package
 
 META = PackageMeta(

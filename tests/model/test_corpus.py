@@ -6,8 +6,8 @@ import zlib
 
 import pytest
 
-from symlight.model import corpus
-from symlight.model.errors import UserError
+from symlight.base.errors import UserError
+from symlight.model.training import corpus
 
 CORPUS = [[f"document {n} line {line}" for line in range(1 + n % 40)] for n in range(400)]
 

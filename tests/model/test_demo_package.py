@@ -14,13 +14,13 @@ import pytest
 from naive_reference import NaiveModel
 
 import symlight.model
-from symlight.model import report
+from symlight.base.errors import UserError
 from symlight.model.config import preset
-from symlight.model.corpus import byte_count, read_text
-from symlight.model.errors import UserError
 from symlight.model.evaluate import evaluate
 from symlight.model.package import load_package
 from symlight.model.reference import Reference
+from symlight.model.training import quality_report as report
+from symlight.model.training.corpus import byte_count, read_text
 
 HERE = Path(__file__).parent
 PACKAGE = Path(symlight.model.__file__).parent / "packages" / "demo"

@@ -1,10 +1,10 @@
-"""model.files: an interrupted or failed write leaves the old file, and nothing beside it."""
+"""base.files: an interrupted or failed write leaves the old file, and nothing beside it."""
 
 import os
 
 import pytest
 
-from symlight.model.files import write_whole
+from symlight.base.files import write_whole
 
 pytestmark = pytest.mark.timeout(10)
 

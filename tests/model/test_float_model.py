@@ -9,11 +9,11 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch (extra `train`) is not installed")
 
-from symlight.model import training  # noqa: E402
+from symlight.base.errors import UserError  # noqa: E402
 from symlight.model.config import preset  # noqa: E402
-from symlight.model.errors import UserError  # noqa: E402
-from symlight.model.float_model import FloatConstants, FloatModel, attention_bias, load  # noqa: E402
-from symlight.model.surrogates import Event, Lif, ReluL1Attention, Step  # noqa: E402
+from symlight.model.training import trainer as training  # noqa: E402
+from symlight.model.training.float_model import FloatConstants, FloatModel, attention_bias, load  # noqa: E402
+from symlight.model.training.surrogates import Event, Lif, ReluL1Attention, Step  # noqa: E402
 
 SHAPE = replace(preset("tiny"), layers=2, vocab=64)
 

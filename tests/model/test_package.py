@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from package_damage import META, edit_json, refuse, reseal
 
+from symlight.base.errors import UserError
 from symlight.model import package as package_module
 from symlight.model.config import Numerics, preset
-from symlight.model.errors import UserError
 from symlight.model.package import (
     CONFIG,
     MANIFEST,

@@ -5,11 +5,8 @@ import pytest
 from package_damage import edit_json, refuse, reseal
 from safetensors.numpy import load_file, save_file
 
-from symlight.model.errors import UserError
-from symlight.model.package import (
-    CONFIG,
-    WEIGHTS,
-)
+from symlight.base.errors import UserError
+from symlight.model.package import CONFIG, WEIGHTS
 from symlight.model.weights import tensor_names
 
 # ---- configuration -------------------------------------------------------------------------------

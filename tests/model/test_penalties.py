@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from symlight.model.errors import UserError
+from symlight.base.errors import UserError
 from symlight.model.penalties import NO_PENALTIES, Penalties, choose_penalised, penalised
 from symlight.model.sampling import SamplerSettings, SamplingOptions, choose
 

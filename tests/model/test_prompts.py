@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from symlight.model import prompts
 from symlight.model.package import load_package
 from symlight.model.reference import Reference
 from symlight.model.sampling import GREEDY
+from symlight.model.training import prompts
 
 ROOT = Path(__file__).resolve().parents[2]
 

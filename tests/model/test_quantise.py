@@ -9,14 +9,20 @@ import pytest
 from naive_float import CONSTANTS, NaiveFloat, event, random_checkpoint
 from safetensors.numpy import save_file
 
+from symlight.base.errors import UserError
 from symlight.model import ops
 from symlight.model.config import preset
-from symlight.model.errors import UserError
 from symlight.model.evaluate import evaluate, weighted_density
-from symlight.model.quantise import Checkpoint, StaticScales, quantise, quantise_rows, read_checkpoint
 from symlight.model.reference import Reference
 from symlight.model.scaling import gelu_values, mix_gains, multiplier_shift, norm_tensors
 from symlight.model.synthetic import random_model
+from symlight.model.training.quantise import (
+    Checkpoint,
+    StaticScales,
+    quantise,
+    quantise_rows,
+    read_checkpoint,
+)
 
 SEED = 21
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from naive_reference import NaiveModel
 
+from symlight.base.errors import UserError
 from symlight.model.config import MAX_POSITION, PRESETS, Numerics, preset
-from symlight.model.errors import UserError
 from symlight.model.reference import STOP_EOS, STOP_LENGTH, ExactMatrix, Reference
 from symlight.model.state import State
 from symlight.model.synthetic import EXTREMES, random_model

@@ -9,11 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from symlight.base.errors import UserError
 from symlight.model import ops, sampling
-from symlight.model.errors import UserError
 from symlight.model.package import load_package
 from symlight.model.sampling import CANDIDATES, SamplerSettings, SamplingOptions
-from symlight.model.sampling_report import integer_probabilities, lost_mass, real_logits, total_variation
+from symlight.model.training.sampling_report import (
+    integer_probabilities,
+    lost_mass,
+    real_logits,
+    total_variation,
+)
 
 DEMO = Path(__file__).resolve().parents[2] / "model" / "packages" / "demo"
 SCALE = 2.0**-20  # of made logits

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from symlight.base.errors import UserError
 from symlight.model.config import preset
-from symlight.model.errors import UserError
 from symlight.model.evaluate import weighted_density
 from symlight.model.reference import SITES, Reference
 from symlight.model.sequence import SequenceModel

@@ -2,7 +2,7 @@
 
 import pytest
 
-from symlight.model.errors import UserError
+from symlight.base.errors import UserError
 from symlight.model.tokenizer import Tokenizer
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from symlight.sim import pyxrt_sim as pyxrt
+from symlight.sim.pyxrt import module as pyxrt
 
 COMMAND, RUN_ID, N_PROMPT, N_NEW, EOS, FLAGS, WATCHDOG, IO, HBM00, HBM01 = range(10)
 TO, FROM = (

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from symlight.model.errors import UserError
+from symlight.base.errors import UserError
 from symlight.sim import build
 from symlight.sim.manifest import read_kernel
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from symlight.model.errors import UserError
-from symlight.sim.cache import cached, exclusive
+from symlight.base.cache import cached, exclusive
+from symlight.base.errors import UserError
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -39,7 +39,7 @@ def test_half_a_thing_never_shows(tmp_path):
 
 def test_two_processes_make_a_thing_once(tmp_path):
     code = (
-        "import sys, time; from pathlib import Path; from symlight.sim.cache import cached\n"
+        "import sys, time; from pathlib import Path; from symlight.base.cache import cached\n"
         "def make(folder):\n    time.sleep(0.3); print('made', flush=True)\n"
         "    (folder / 'file').write_text('x')\n"
         "cached(Path(sys.argv[1]), 'key', make)"

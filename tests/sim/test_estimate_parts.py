@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from symlight.base.errors import UserError
 from symlight.hw import config
-from symlight.model.errors import UserError
 from symlight.sim.estimate.latencies import latencies
 from symlight.sim.estimate.memory import Memory
 from symlight.sim.estimate.ports import Ports, _History

@@ -6,8 +6,8 @@ import time
 import numpy as np
 import pytest
 
+from symlight.base.errors import UserError
 from symlight.hw.interface import arguments
-from symlight.model.errors import UserError
 from symlight.sim.model import Model, SimulationError, Stop
 
 pytestmark = pytest.mark.timeout(60)

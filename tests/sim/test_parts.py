@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from symlight.base.errors import UserError
 from symlight.hw.config import Engine
-from symlight.model.errors import UserError
 from symlight.sim.build import build_model
 from symlight.sim.model import Model, SimulationError, Stop
 from symlight.sim.parts import AXI_PORTS, channel_ports, empty_channel

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from standin_program import DONE, FROM, HBM01, IO, N_NEW, N_PROMPT, RUN_ID, TIMEOUT, Program
 
-from symlight.model.errors import UserError
-from symlight.sim import pyxrt_sim as pyxrt
+from symlight.base.errors import UserError
 from symlight.sim.manifest import write_kernel
 from symlight.sim.options import SimOptions
+from symlight.sim.pyxrt import module as pyxrt
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from standin_program import COMMAND, DONE, FROM, HBM01, RUN_ID, TO, Program
 
-from symlight.sim import pyxrt_sim as pyxrt
 from symlight.sim.card import BANK_BYTES
+from symlight.sim.pyxrt import module as pyxrt
 
 pytestmark = pytest.mark.timeout(60)
 

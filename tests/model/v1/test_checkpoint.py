@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from v1_worlds import FAMILIES, model
 
-from symlight.model.errors import UserError
+from symlight.base.errors import UserError
 from symlight.model.v1 import tensors as names
 from symlight.model.v1.checkpoint import read_checkpoint
 from symlight.model.v1.config import V1_08B, V1_194M, small

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from naive_v1 import run
 from v1_worlds import FAMILIES, RARE, USUAL, model
 
-from symlight.model.errors import UserError
+from symlight.base.errors import UserError
 from symlight.model.v1.config import MAX_POSITION, V1Shape
 from symlight.model.v1.float_model import FloatV1
 

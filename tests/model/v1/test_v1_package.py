@@ -8,8 +8,8 @@ import pytest
 from package_damage import edit_json, reseal
 from v1_worlds import model
 
+from symlight.base.errors import UserError
 from symlight.model.config import preset
-from symlight.model.errors import UserError
 from symlight.model.package import MANIFEST, PackageMeta, load_package, save_package
 from symlight.model.synthetic import random_model
 from symlight.model.v1 import tensors as names

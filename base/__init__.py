@@ -1,0 +1,1 @@
+"""What every room uses: errors for people, whole files, the cache, tools of the system, provenance."""

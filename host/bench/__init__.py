@@ -1,0 +1,1 @@
+"""Measuring: a kernel pass by pass, the standard table, the measuring protocol, telemetry, plots."""

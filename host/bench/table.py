@@ -1,0 +1,115 @@
+"""The standard table of `make bench`: its rows, the files of their results, and the table in a document."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from symlight.base.cache import cached
+from symlight.base.errors import UserError
+from symlight.hw.config import BUILDS
+from symlight.model.config import preset
+from symlight.model.package import Package, PackageMeta, save_package
+
+from ..device.packages import open_package
+from .simulation import BenchSettings
+
+MODEL, SEED, DENSITY = "194m", 1, 0.24  # the synthetic package of the table
+SHORT = BenchSettings(prefix=32, new_tokens=8)
+FULL = BenchSettings(prefix=480, new_tokens=4, state="load")
+BEGIN, END = (
+    "<!-- benchmarks: written by make bench -->",
+    "<!-- end of benchmarks -->",
+)  # around a document's results
+LEAN = {"max_bursts": 32, "max_bytes": 2048, "state": "load"}  # what a stingier shell may grant
+
+
+def rows() -> list[BenchSettings]:
+    """The standard table, the rows of the paper's comparison first."""
+    builds = ("partial-kv", *(name for name in BUILDS if name != "partial-kv"))
+    table = [replace(SHORT, build=build, autonomous=build == "partial-kv") for build in builds]
+    table += [replace(FULL, build=build) for build in builds]
+    table += [replace(SHORT, build="partial-kv", clock=300), replace(FULL, build="partial-kv", clock=300)]
+    return table + [replace(row, build=build, **LEAN) for row in (SHORT, FULL) for build in builds]
+
+
+def row_name(settings: BenchSettings) -> str:
+    """File name of a row, without its suffix."""
+    return (
+        f"{settings.card}-{settings.build}-p{settings.prefix}n{settings.new_tokens}-"
+        f"{settings.hbm}{settings.max_bursts}x{settings.max_bytes}-{settings.clocks()[0]}mhz"
+    )
+
+
+def read_row(path: Path) -> dict | None:
+    """A result that was written before; None when there is none."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} is not the result of a benchmark ({error}); remove it") from error
+
+
+def is_current(result: dict | None, facts: dict) -> bool:
+    """A result of the same kernel, package and settings, and a good one."""
+    # Lists and tuples are one in JSON.
+    return (
+        bool(result)
+        and result["bit_exact"]
+        and all(result.get(k) == v for k, v in json.loads(json.dumps(facts)).items())
+    )
+
+
+def table_package(cache: Path, model: str) -> Package:
+    """The synthetic package of the table: made once, kept in the cache; or the package of that path."""
+    if model != MODEL:
+        return open_package(model)
+
+    def make(folder: Path) -> None:
+        from symlight.model.synthetic import synthesize
+
+        provenance = {"preset": MODEL, "seed": SEED, "density": DENSITY}
+        meta = PackageMeta(
+            name=MODEL, description=f"random weights, shape {MODEL}", synthetic=True, provenance=provenance
+        )
+        save_package(folder / MODEL, synthesize(preset(MODEL), SEED, DENSITY), meta)
+
+    return open_package(str(cached(cache / "packages", f"{MODEL}-{SEED}-{DENSITY}", make) / MODEL))
+
+
+def results_table(results: list[dict]) -> str:
+    """The README's table, in Markdown, of the standard rows; the paper's figures beside ours."""
+    lines = [
+        "| build | prefix | clock, in flight | decode pass, cycles | paper: device, host-observed "
+        "| prompt pass | port utilisation | passes/s |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for one in results:
+        if not one["bit_exact"]:
+            lines.append(f"| {one['build']} | p{one['prefix']} | not bit-exact: no figures | | | | | |")
+            continue
+        rate = one["passes_per_second"].get(str(one["clock"]))
+        beside = one["paper"]["device_cycles"], one["paper"]["host_observed_cycles"]
+        device, host = (f"{value:,}" if value else "-" for value in beside)
+        lines.append(
+            f"| {one['build']} | p{one['prefix']} "
+            f"| {one['clock']} MHz, {one['max_bursts']} x {one['max_bytes'] // 1024} KB | "
+            f"{one['decode_cycles']['median']:,.0f} | {device}, {host} | "
+            f"{one['prompt_cycles']['median']:,.0f} | {one['port_utilisation']:.3f} | {rate:,.0f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def with_results(text: str, results: list[dict]) -> str:
+    """`text` of a document with the results between its two marks."""
+    before, first, rest = text.partition(BEGIN)
+    _, second, after = rest.partition(END)
+    if not first or not second:
+        raise UserError(f"the document has no lines {BEGIN} and {END} for the results")
+    return f"{before}{BEGIN}\n\n{results_table(results)}\n{END}{after}"
+
+
+def read_results(folder: Path) -> list[dict]:
+    """The standard rows that have been measured, in the table's order."""
+    found = (read_row(folder / f"{row_name(row)}.json") for row in rows())
+    return [one for one in found if one is not None]

@@ -1,0 +1,190 @@
+"""`symlight estimate`: cycles of a pass without a simulation, and what they would be with other sizes, clocks
+and densities.
+"""
+
+import json
+import math
+from dataclasses import replace
+
+import click
+import numpy as np
+
+from symlight.base.errors import UserError
+from symlight.hw.config import Engine
+from symlight.model.config import PRESETS, ModelShape, preset
+from symlight.model.reference import SITES, Reference
+from symlight.model.synthetic import layer_targets
+from symlight.sim.estimate.estimate_report import Question, ask
+from symlight.sim.estimate.memory import Memory
+
+from ..bench import paper
+from ..device.kernels import engine_of
+from ..device.packages import find_package, open_package
+from ..terminal.console import stderr, waiting
+from ..terminal.options import workload_options
+from ..terminal.turn_report import phase_table, print_table
+
+DENSITY = 0.24  # of a model without a package
+MEASURED_PASSES = 24  # of the reference, for the densities of a package
+
+
+def resized(engine: Engine, channels: int | None, lanes: int | None) -> Engine:
+    """`engine` with other ports; its buffers hold as many bytes or more in fewer or narrower ones."""
+    channels, lanes = channels or engine.channels, lanes or engine.lanes
+    if (channels, lanes) == (engine.channels, engine.lanes):
+        return engine
+    ports = _power(engine.channels * engine.lanes / (channels * lanes))
+    words = _power(engine.lanes / lanes)
+    return replace(
+        engine,
+        channels=channels,
+        lanes=lanes,
+        kv_beats=engine.kv_beats * ports,
+        accumulators=engine.accumulators * ports,
+        query_words=engine.query_words * ports,
+        vector_words=engine.vector_words * words,
+        width_words=engine.width_words * words,
+        state_words=engine.state_words * words,
+        parameter_words=engine.parameter_words * words,
+    )
+
+
+def _power(factor: float) -> int:
+    """The smallest power of two that is at least `factor`, and 1."""
+    return 1 << max(0, math.ceil(math.log2(factor)))
+
+
+def preset_densities(shape: ModelShape, density: float) -> np.ndarray:
+    """[layers, 4]: as `symlight synthesize` spreads a density over layers and sites."""
+    if not 0 < density < 1:
+        raise UserError(f"density is {density}; a number between 0 and 1 is required")
+    return layer_targets(shape, density, np.random.default_rng(0))
+
+
+def package_densities(name: str) -> tuple[ModelShape, np.ndarray]:
+    """Shape of a package, and the densities of the reference on random tokens."""
+    model = open_package(name).model
+    reference, active = Reference(model), np.zeros((model.shape.layers, len(SITES)))
+    for token in np.random.default_rng(0).integers(0, model.shape.vocab, MEASURED_PASSES):
+        active += reference.ingest(int(token)).active
+    inputs = np.array([model.shape.ffn if site == "down" else model.shape.width for site in SITES])
+    return model.shape, active / (inputs * MEASURED_PASSES)
+
+
+def model_and_densities(name: str, density: float | None) -> tuple[ModelShape, np.ndarray]:
+    """A package by path or name, else a preset; `density` replaces what the package has."""
+    try:
+        find_package(name)
+    except UserError:
+        if name not in PRESETS:
+            raise
+        return preset(name), preset_densities(preset(name), DENSITY if density is None else density)
+    if density is None:
+        return package_densities(name)
+    shape = open_package(name).shape
+    return shape, preset_densities(shape, density)
+
+
+@click.command()
+@click.option(
+    "--model",
+    default="194m",
+    show_default=True,
+    metavar="MODEL",
+    help=f"A package, or a preset: {', '.join(PRESETS)}.",
+)
+@workload_options
+@click.option(
+    "--prefix", type=click.IntRange(min=1), default=32, show_default=True, metavar="P", help="Prompt tokens."
+)
+@click.option(
+    "--new-tokens",
+    type=click.IntRange(min=2),
+    default=8,
+    show_default=True,
+    metavar="N",
+    help="Tokens to generate.",
+)
+@click.option(
+    "--density",
+    type=float,
+    metavar="D",
+    help="Average density of events; default: the package's, 0.24 for a preset.",
+)
+@click.option("--clock", type=click.IntRange(min=1), metavar="MHZ", help="Kernel clock; default: the card's.")
+@click.option(
+    "--channels", type=click.IntRange(1, 32), metavar="K", help="Memory ports; default: the card's."
+)
+@click.option(
+    "--width",
+    type=click.Choice(["16", "32", "64"]),
+    metavar="BYTES",
+    help="Bytes of a port = lanes of a channel.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def estimate(
+    model: str,
+    card: str,
+    build: str,
+    prefix: int,
+    new_tokens: int,
+    density: float | None,
+    clock: int | None,
+    channels: int | None,
+    width: str | None,
+    hbm: str,
+    max_bursts: int,
+    max_bytes: int,
+    as_json: bool,
+):
+    """Estimate the cycles of a pass, without a simulation.
+
+    The estimate puts the design's own latencies, the layout and the memory's timing together; it stands
+    within 3 % of the simulation in the tests that compare both.
+    """
+    console = stderr()
+    engine = resized(engine_of(card, build), channels, None if width is None else int(width))
+    memory = Memory(clock_mhz=clock or engine.clock_mhz, hbm=hbm, bursts=max_bursts, bytes=max_bytes)
+    with waiting(console, f"estimate {model}"):
+        shape, densities = model_and_densities(model, density)
+        question = Question(
+            engine=engine,
+            shape=shape,
+            memory=memory,
+            densities=densities,
+            prefix=prefix,
+            new_tokens=new_tokens,
+        )
+        result = {
+            "model": model,
+            "card": card,
+            "build": build,
+            "prefix": prefix,
+            "channels": engine.channels,
+            "lanes": engine.lanes,
+        }
+        result |= ask(question)
+    if as_json:
+        click.echo(json.dumps(result))
+    else:
+        _print(console, result)
+
+
+def _print(console, result: dict) -> None:
+    table = phase_table("a decode pass, estimated", result["phases"], result["decode_cycles"])
+    print_table(console, table, 1)
+    lines = [
+        f"decode pass: {result['decode_cycles']:,} cycles, {result['passes_per_second']:,.1f} passes/s"
+        f" at {result['clock_mhz']} MHz",
+        f"prompt pass without head: {result['prompt_cycles']:,} cycles",
+        f"the ports carry data in {result['read_share_of_ports']:.1%} of their cycles; "
+        f"{result['bytes_read']:,} bytes a pass",
+    ]
+    device, host = paper.device_cycles(result["build"]), paper.host_cycles(result["build"], result["prefix"])
+    if result["model"] == "194m" and device:
+        lines.append(
+            f"the paper's build of this kind: {device:,} cycles (device, prefix not stated)"
+            + (f", {host:,} (host-observed)" if host else "")
+        )
+    for line in lines:
+        console.print(line, highlight=False)

@@ -1,0 +1,59 @@
+"""`symlight import-v1`: a package out of a public SymbolicLight V1 checkpoint."""
+
+from pathlib import Path
+
+import click
+
+from symlight.base.errors import UserError
+from symlight.model.v1.checkpoint import read_checkpoint
+from symlight.model.v1.package import WEIGHT_TYPES, V1Meta, checked_tokenizer, save_v1
+
+from ..device.hub import local_file
+from ..terminal.console import stderr, waiting
+from ..terminal.options import PATH
+
+
+@click.command("import-v1")
+@click.argument("checkpoint", metavar="CHECKPOINT.pt")
+@click.option(
+    "--tokenizer", required=True, metavar="FILE", help="SentencePiece model of this checkpoint (*.model)."
+)
+@click.option("--out", type=PATH, required=True, metavar="DIR", help="Folder to write.")
+@click.option(
+    "--weights",
+    type=click.Choice(WEIGHT_TYPES),
+    default="int8",
+    show_default=True,
+    help="Number format of the matrices; float32 is for checking, four times as large.",
+)
+@click.option("--name", metavar="NAME", help="Of the package; default: that of the folder.")
+@click.option("--synthetic", is_flag=True, help="Record that the weights were not trained.")
+def import_v1(checkpoint: str, tokenizer: str, out: Path, weights: str, name: str | None, synthetic: bool):
+    """Make a package of a public SymbolicLight V1 checkpoint; nothing in the file is executed.
+
+    CHECKPOINT and FILE are paths, or names on the Hugging Face hub: hf:OWNER/REPOSITORY/FILE. Needs the extra
+    `torch`; the package does not.
+    """
+    console = stderr()
+    with waiting(console, "reading the checkpoint"):
+        pieces_file = local_file(tokenizer, ".model")
+        try:
+            pieces = pieces_file.read_bytes()
+        except OSError as error:
+            raise UserError(f"the tokenizer {pieces_file} cannot be read: {error.strerror}") from error
+        source = read_checkpoint(local_file(checkpoint, ".pt"))
+        special = checked_tokenizer(pieces, str(pieces_file), source.shape).special()
+    meta = V1Meta(
+        name=name or out.name,
+        description=f"SymbolicLight V1, {source.family.name} family",
+        weights=weights,
+        synthetic=synthetic,
+        **special,
+        provenance={"checkpoint": checkpoint.rpartition("/")[2], "tensors": source.count},
+    )
+    with waiting(console, "writing the package"):
+        try:
+            save_v1(out, source.shape, meta, source.tensors(), pieces)
+        except OSError as error:
+            raise UserError(f"cannot write the package {out}: {error.strerror}") from error
+    click.echo(str(out))

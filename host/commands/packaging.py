@@ -1,0 +1,110 @@
+"""Commands around a bitstream: package a kernel, seal what was built of it, rewrite committed manifests."""
+
+import json
+from pathlib import Path
+
+import click
+
+from symlight.base.errors import UserError
+from symlight.base.files import write_whole
+from symlight.hw.compiler.layout import Layout
+from symlight.hw.config import BUILDS
+from symlight.model.config import PRESETS, ModelShape
+
+from ..device.kernels import MANIFEST, engine_of, obtain_kernel
+from ..device.packages import open_package
+from ..terminal.console import ProgressView, stderr
+from ..terminal.options import PATH, build_option, cache_option, card_option
+
+# The manifests that a source tree carries: card -> the model that its packages are made for.
+COMMITTED = {"u50c": "194m", "sim4": "demo"}
+
+
+@click.command()
+@click.option(
+    "--model",
+    default="194m",
+    show_default=True,
+    metavar="PACKAGE|PRESET",
+    help=f"Model whose memory map the manifest carries: a package, or one of {', '.join(PRESETS)}.",
+)
+@card_option("u50c")
+@build_option
+@click.option("--out", type=PATH, metavar="DIR", help="Folder to write.")
+@click.option(
+    "--seal",
+    "sealed",
+    type=PATH,
+    metavar="XCLBIN",
+    help="Instead: write into the manifest beside XCLBIN what was built.",
+)
+@cache_option
+def package(model: str, card: str, build: str, out: Path | None, sealed: Path | None, cache: Path):
+    """Write all that Vivado and v++ need to build a bitstream, or seal a bitstream that they have built."""
+    # Slow to import, and needed only here; so below.
+    from symlight.bitstreams.package import write_package
+    from symlight.bitstreams.seal import seal
+
+    if (out is None) == (sealed is None):
+        raise UserError(
+            "give either --out DIR, to write a package, or --seal FILE.xclbin, to seal what was built of one"
+        )
+    try:
+        if sealed is not None:
+            click.echo(json.dumps(seal(sealed)["result"], indent=2))
+            return
+        shape = shape_of(model)
+        Layout(engine_of(card, build), shape)  # refuse a model that does not fit before the long part
+        with ProgressView(stderr()) as progress:
+            kernel = obtain_kernel(card, build, cache, progress)
+        write_package(kernel.manifest.parent, out, shape, model_name(model))
+    except OSError as error:
+        raise UserError(f"cannot write to {out or sealed.parent}: {error.strerror}") from error
+    for file in sorted(out.iterdir()):
+        click.echo(str(file))
+
+
+@click.command()
+@click.option(
+    "--out",
+    type=PATH,
+    required=True,
+    metavar="DIR",
+    help="Folder of the manifests: `bitstreams` of a source tree.",
+)
+@click.option(
+    "--card", type=click.Choice(list(COMMITTED)), multiple=True, help="Only these cards; default: all."
+)
+@cache_option
+def manifests(out: Path, card: tuple[str, ...], cache: Path):
+    """Generate every kernel whose manifest a source tree carries, and write the manifests."""
+    for name in card or COMMITTED:
+        for build in BUILDS:
+            with ProgressView(stderr()) as progress:
+                text = committed_manifest(name, build, cache, progress)
+            folder = out / f"{name}-{build}"
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                write_whole(folder / MANIFEST, text)
+            except OSError as error:
+                raise UserError(f"cannot write to {folder}: {error.strerror}") from error
+            click.echo(f"{folder / MANIFEST} {json.loads(text)['build_id']}")
+
+
+def committed_manifest(card: str, build: str, cache: Path, progress) -> str:
+    """The text of the manifest of one kernel, before anything was built from it."""
+    from symlight.bitstreams.package import manifest_text, package_manifest
+
+    kernel = obtain_kernel(card, build, cache, progress)
+    model = COMMITTED[card]
+    return manifest_text(package_manifest(json.loads(kernel.manifest.read_text()), shape_of(model), model))
+
+
+def shape_of(model: str) -> ModelShape:
+    """The shape of a preset, or of a package."""
+    return PRESETS[model] if model in PRESETS else open_package(model).shape
+
+
+def model_name(model: str) -> str:
+    """What the manifest calls it."""
+    return model if model in PRESETS else open_package(model).meta.name

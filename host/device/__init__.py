@@ -1,0 +1,1 @@
+"""A model on a device: driver, card, mailbox, kernels, sessions, verification."""

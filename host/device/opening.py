@@ -1,0 +1,204 @@
+"""The seam between a device's name and a machine: `cpu`, `cpu:THREADS`, `reference`, `sim`, `xrt:N` or
+`xrt:<bus address>`.
+
+Everything above sees `host.device.machine.Machine`. Everything below, in `card`, uses pyxrt's names alone:
+real ones for `xrt`, those of `sim.pyxrt.module` for `sim`.
+"""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from symlight.base.cache import exclusive
+from symlight.base.errors import UserError
+from symlight.hw.compiler.layout import Layout
+from symlight.hw.interface import Flag, arguments
+from symlight.model.weights import IntegerModel
+from symlight.sim.build import require_tools
+
+from .card import Card
+from .driver import Accelerator
+from .identity import check_layout, check_xclbin
+from .kernels import MANIFEST, KernelInfo, default_cache, obtain_kernel, read_manifest
+from .machine import Machine, Progress, silent
+from .reference_machine import ReferenceMachine
+
+SIM_CYCLES_PER_SECOND = 2_000  # a slow machine simulating a large kernel
+MOST_THREADS = 256  # of cpu:THREADS
+XRT_GRACE_MS = 2_000  # what an interrupted run on a card may still take
+NO_PYXRT = (
+    "pyxrt cannot be imported ({}); it comes with XRT: install XRT 2.13 or newer and run "
+    "`source /opt/xilinx/xrt/setup.sh`, with the Python version that XRT was built for, or use --device sim"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceOptions:
+    """What to open, and how."""
+
+    device: str = "sim"
+    card: str = "sim4"  # preset of the generated kernel (sim)
+    build: str = "partial-kv"
+    hbm: str = "timed"  # memory of the simulated card: timed or ideal
+    seed: int = 1  # of the simulated card's refresh phases
+    xclbin: Path | None = None  # xrt: the bitstream; its manifest.json lies beside it
+    cache: Path = field(default_factory=default_cache)
+    dense: bool = False  # modes of a kernel that fixes none
+    full_kv: bool = False
+    watchdog: int | None = None  # cycles of a run
+    time_limit: float | None = None  # seconds of a run
+    # further `sim.options.SimOptions` of the simulated card
+    simulation: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def flags(self) -> Flag:
+        return Flag.DENSE * self.dense | Flag.FULL_KV * self.full_kv
+
+
+class OpenedDevice:
+    """A machine and what must be given back after it: use it in a `with`."""
+
+    def __init__(
+        self,
+        options: DeviceOptions,
+        model: IntegerModel,
+        progress: Progress = silent,
+    ):
+        self._stack = ExitStack()
+        try:
+            self.machine = self._open(options, model, progress)
+        except BaseException:
+            self._stack.close()
+            raise
+        self._stack.callback(self.machine.close)
+
+    def __enter__(self) -> Machine:
+        return self.machine
+
+    def __exit__(self, *_) -> None:
+        self._stack.close()
+
+    def _open(self, options: DeviceOptions, model: IntegerModel, progress: Progress) -> Machine:
+        kind, _, address = options.device.partition(":")
+        if options.device == "reference":
+            return ReferenceMachine(model)
+        if kind == "cpu":
+            return _cpu_machine(options, address, model, progress)
+        if options.device == "sim":
+            require_tools()  # before the kernel is generated, which takes a while
+            kernel = obtain_kernel(options.card, options.build, options.cache, progress)
+            layout = check_layout(kernel, model.shape)
+            api, xclbin = simulated_api(kernel, options, progress)
+            return self._accelerator(
+                api, 0, xclbin, layout, model, kernel, options, SIM_CYCLES_PER_SECOND, 0, progress
+            )
+        if kind == "xrt":
+            api = import_pyxrt()
+            kernel = _xclbin_kernel(options)
+            layout = check_layout(kernel, model.shape)
+            index = int(address or 0) if (address or "0").isdigit() else address
+            self._stack.enter_context(
+                exclusive(options.cache, f"device {str(index).replace('/', '_')}", wait=False)
+            )
+            rate = kernel.engine.clock_mhz * 1e6 / 2
+            return self._accelerator(
+                api, index, str(options.xclbin), layout, model, kernel, options, rate, XRT_GRACE_MS, progress
+            )
+        raise UserError(
+            f"no device is called {options.device!r}; known: cpu, cpu:THREADS, sim, reference, xrt:0"
+        )
+
+    def _accelerator(
+        self,
+        api,
+        index,
+        xclbin: str,
+        layout: Layout,
+        model: IntegerModel,
+        kernel: KernelInfo,
+        options: DeviceOptions,
+        rate: float,
+        grace_ms: int,
+        progress: Progress,
+    ) -> Accelerator:
+        card = Card(api, index, xclbin, arguments(kernel.engine.channels))
+        with ExitStack() as on_failure:
+            on_failure.callback(card.close)
+            machine = Accelerator(
+                card,
+                layout,
+                model,
+                build_id=kernel.build_id,
+                name=options.device,
+                cycles_per_second=rate,
+                flags=options.flags,
+                watchdog=options.watchdog,
+                time_limit=options.time_limit,
+                grace_ms=grace_ms,
+                progress=progress,
+            )
+            on_failure.pop_all()
+        return machine
+
+
+def _cpu_machine(options: DeviceOptions, threads: str, model: IntegerModel, progress: Progress) -> Machine:
+    """The CPU engine; without a compiler the reference, which computes the same."""
+    from symlight.cpu.build import NoCompiler
+    from symlight.cpu.engine import Engine
+    from symlight.cpu.weights import Weights
+
+    from .cpu_machine import CpuMachine
+
+    if threads and not (threads.isdecimal() and 1 <= int(threads) <= MOST_THREADS):
+        raise UserError(f"device {options.device!r}: the number of threads is 1..{MOST_THREADS}, as in cpu:2")
+    try:
+        engine = Engine(
+            Weights.pack(model),
+            int(threads) if threads else None,
+            cache=options.cache / "cpu",
+            progress=progress,
+        )
+    except NoCompiler as error:
+        click.echo(f"symlight: {error}; going on with the reference", err=True)
+        return ReferenceMachine(model)
+    return CpuMachine(engine, options.device)
+
+
+def _xclbin_kernel(options: DeviceOptions) -> KernelInfo:
+    if options.xclbin is None:
+        raise UserError(
+            "a card needs a bitstream; give --xclbin FILE, with the manifest.json of its build beside it"
+        )
+    if not options.xclbin.is_file():
+        raise UserError(f"{options.xclbin} does not exist; give the .xclbin that was linked for the card")
+    kernel = read_manifest(options.xclbin.parent / MANIFEST)
+    check_xclbin(options.xclbin, kernel)
+    return kernel
+
+
+def import_pyxrt():
+    """XRT's own module; a `UserError` that says what to do when it is absent."""
+    try:
+        import pyxrt
+    except ImportError as error:
+        raise UserError(NO_PYXRT.format(error)) from error
+    return pyxrt
+
+
+def simulated_api(kernel: KernelInfo, options: DeviceOptions, progress: Progress):
+    """pyxrt's names with a fresh simulated card at index 0, and what it takes for an xclbin."""
+    from symlight.sim import card
+    from symlight.sim.options import SimOptions
+    from symlight.sim.pyxrt import module as pyxrt_sim
+
+    def of_build(stage: str, done: int, total: int) -> None:
+        if stage != "simulate":  # runs show their tokens
+            progress(stage, done, total)
+
+    cache = options.cache / "models"
+    known = {"hbm": options.hbm, "seed": options.seed, "cache": cache, "progress": of_build}
+    card.plug(SimOptions(**known, **options.simulation))
+    return pyxrt_sim, str(kernel.manifest)

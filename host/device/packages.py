@@ -1,0 +1,59 @@
+"""Model packages by path or name, and the golden tokens that lie beside them."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import symlight.model
+from symlight.base.errors import UserError
+from symlight.model.package import Package, load_package
+
+SHIPPED = Path(symlight.model.__file__).parent / "packages"
+
+
+def find_package(name: str) -> Path:
+    """The folder of a package: a path, or the name of one that comes with symlight."""
+    path = Path(name)
+    if path.exists():
+        return path
+    shipped = SHIPPED / name
+    if path.name == name and shipped.is_dir():
+        return shipped
+    known = sorted(p.name for p in SHIPPED.iterdir() if p.is_dir()) if SHIPPED.is_dir() else []
+    raise UserError(
+        f"no model package is at {name!r}; give the path of one, or a shipped name "
+        f"({', '.join(known) or 'there is none'})"
+    )
+
+
+def open_package(name: str) -> Package:
+    """Load and check the package called `name`."""
+    return load_package(find_package(name))
+
+
+@dataclass(frozen=True)
+class GoldenRun:
+    """Greedy tokens of a package, worked out by something that shares no code with the reference."""
+
+    prompt_tokens: list[int]
+    tokens: list[int]
+
+
+def golden_runs(package: Package) -> list[GoldenRun]:
+    """The runs in `<package>.golden.json` beside the package; none without that file."""
+    file = package.path.with_name(f"{package.path.name}.golden.json")
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        digest = content["package"]
+        runs = [GoldenRun(run["prompt_tokens"], run["tokens"]) for run in content["runs"]]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"{file} is not a file of golden tokens ({error!r}); remove it or make it again"
+        ) from error
+    if digest != package.digest:
+        raise UserError(
+            f"{file} belongs to package {digest}, not to {package.digest}; remove it or make it again"
+        )
+    return runs

@@ -1,0 +1,156 @@
+"""What the command line shows while it works: progress on standard error, text on standard output."""
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+from symlight.model.tokenizer import Tokenizer
+
+
+def stderr() -> Console:
+    """The console of everything that is not a result."""
+    return Console(stderr=True)
+
+
+class _Lines:
+    """Plain lines about the stages that take long, one when it begins and one when it ends."""
+
+    PATIENCE = 2.0  # seconds; a stage that reports its very beginning takes longer
+
+    def __init__(self, console: Console):
+        self._console = console
+        self._begun: dict[str, float] = {}
+        self._told: set[str] = set()
+        self._ended: set[str] = set()
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        spent = now - self._begun.setdefault(stage, now)
+        if stage not in self._told and (not done or spent > self.PATIENCE):
+            self._told.add(stage)
+            self._console.print(f"{stage} ...", highlight=False)
+        elif stage in self._told - self._ended and 0 < total <= done:
+            self._ended.add(stage)
+            self._console.print(f"{stage}: {spent:.0f} s", highlight=False)
+
+
+class ProgressView:
+    """A bar a stage; a plain line a long stage where standard error is no terminal. Itself a
+    `host.device.machine.Progress`."""
+
+    def __init__(self, console: Console):
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[count]}"),
+            TimeElapsedColumn(),
+        )
+        self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._tasks: dict[str, TaskID] = {}
+        self._lines = None if console.is_terminal else _Lines(console)
+
+    def __enter__(self) -> "ProgressView":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._progress.stop()
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        if self._lines is not None:
+            self._lines(stage, done, total)
+            return
+        if stage not in self._tasks:
+            self._tasks[stage] = self._progress.add_task(stage, total=None, count="")
+        finished = 0 < total <= done
+        percent = f"{100 * done // total} %" if total > 1 and not finished else ""
+        self._progress.update(self._tasks[stage], completed=done, total=total or None, count=percent)
+
+
+@contextmanager
+def waiting(console: Console, what: str) -> Iterator["Waiting"]:
+    """A spinner until the block ends or somebody calls `stop`."""
+    status = Waiting(console, what)
+    try:
+        yield status
+    finally:
+        status.stop()
+
+
+class Waiting:
+    """A spinner that goes away before the first output."""
+
+    def __init__(self, console: Console, what: str):
+        self._status = console.status(what) if console.is_terminal else None
+        if self._status is not None:
+            self._status.start()
+
+    def update(self, what: str) -> None:
+        if self._status is not None:
+            self._status.update(what)
+
+    def stop(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+
+class TextOutput:
+    """Tokens of one turn as text, collected and, if asked, written to standard output as they come.
+
+    Parameters
+    ----------
+    tokenizer : Tokenizer | None
+        None: token ids instead of text.
+    context : sequence of int
+        The tokens before, so that spaces and characters cut between them come out right.
+    show : bool
+        Write to standard output.
+    stop : sequence of str
+        Texts that end the turn; see `stopped`.
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer | None, context: Sequence[int], *, show: bool, stop: Sequence[str] = ()
+    ):
+        self._stream = None if tokenizer is None else tokenizer.stream(context)
+        self._show, self._stop = show, tuple(stop)
+        self._parts: list[str] = []
+        self._shown = False
+
+    @property
+    def text(self) -> str | None:
+        """Everything so far; None without a tokenizer."""
+        return None if self._stream is None else "".join(self._parts)
+
+    def push(self, token: int) -> None:
+        if self._stream is None:
+            self._write(f"{token} ")
+        else:
+            self._add(self._stream.push(token))
+
+    def finish(self) -> None:
+        """After the last token: what was held back, and the end of the line if there is one."""
+        if self._stream is not None:
+            self._add(self._stream.flush())
+        if self._shown:
+            self._write("\n")
+
+    def stopped(self) -> bool:
+        """True once one of the stop texts has come."""
+        return any(stop in (self.text or "") for stop in self._stop)
+
+    def _add(self, text: str) -> None:
+        self._parts.append(text)
+        self._write(text)
+
+    def _write(self, text: str) -> None:
+        if self._show and text:
+            self._shown = True
+            sys.stdout.write(text)
+            sys.stdout.flush()

@@ -1,0 +1,230 @@
+"""Options that several commands share, and what becomes of them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from symlight.base.errors import UserError
+from symlight.hw.config import BUILDS, CARDS
+from symlight.model.package import Package
+from symlight.model.tokenizer import Tokenizer
+from symlight.sim.estimate.memory import Memory
+from symlight.sim.hbm import LEAST_BYTES
+
+from ..device.card import SCALAR_LIMIT
+from ..device.kernels import RUNTIME, default_cache
+from ..device.opening import DeviceOptions
+
+PATH = click.Path(path_type=Path)
+BUILD_NAMES = (*BUILDS, RUNTIME)
+
+
+class ListCommand(click.Command):
+    """A command whose repeatable options take several values at once: `--prefix 32 128` is `--prefix 32
+    --prefix 128`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        repeatable = {
+            name for option in self.params if getattr(option, "multiple", False) for name in option.opts
+        }
+        words: list[str] = []
+        option, values = None, 0
+        for word in args:
+            if word.startswith("-"):
+                option, values = (word if word in repeatable else None), 0
+            elif option is not None:
+                words += [option] if values else []
+                values += 1
+            words.append(word)
+        return super().parse_args(ctx, words)
+
+
+def _apply(options: list[Callable]) -> Callable:
+    def decorate(command: Callable) -> Callable:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+model_option = click.option(
+    "--model",
+    default="demo",
+    show_default=True,
+    metavar="PACKAGE",
+    help="Folder of a model package, or a shipped name.",
+)
+cache_option = click.option(
+    "--cache",
+    type=PATH,
+    default=default_cache,
+    metavar="DIR",
+    help="Where generated and compiled kernels are kept.",
+)
+threads_option = click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Threads of the simulation; default: two for a kernel of 16 channels or more.",
+)
+
+
+def card_option(default: str) -> Callable:
+    """`--card`, by default the card `default`."""
+    return click.option(
+        "--card",
+        type=click.Choice(list(CARDS)),
+        default=default,
+        show_default=True,
+        help="Size of the kernel.",
+    )
+
+
+build_option = click.option(
+    "--build",
+    type=click.Choice(BUILD_NAMES),
+    default="partial-kv",
+    show_default=True,
+    help="Gather and KV mode that the kernel fixes; `runtime` fixes none.",
+)
+card_options = _apply([card_option("sim4"), build_option])
+# of what is measured or estimated at full size: the kernel fixes its modes, the memory is in question
+workload_options = _apply(
+    [
+        card_option("u50c"),
+        click.option("--build", type=click.Choice(list(BUILDS)), default="partial-kv", show_default=True),
+        click.option(
+            "--hbm",
+            type=click.Choice(["timed", "ideal"]),
+            default=Memory.hbm,
+            show_default=True,
+            help="Memory.",
+        ),
+        click.option(
+            "--max-bursts",
+            type=click.IntRange(min=1),
+            default=Memory.bursts,
+            show_default=True,
+            help="Read bursts in flight a port.",
+        ),
+        click.option(
+            "--max-bytes",
+            type=click.IntRange(min=LEAST_BYTES),
+            default=Memory.bytes,
+            show_default=True,
+            help="Read bytes in flight a port.",
+        ),
+    ]
+)
+
+
+def device_option(default: str) -> Callable:
+    """`--device`, by default the device `default`."""
+    return click.option(
+        "--device",
+        default=default,
+        show_default=True,
+        metavar="cpu[:THREADS]|sim|reference|xrt:N",
+        help="This processor, the simulated card, the slow integer reference, or a card (xrt:0, xrt:<bus>).",
+    )
+
+
+device_options = _apply(
+    [
+        card_options,
+        click.option(
+            "--hbm",
+            type=click.Choice(["timed", "ideal"]),
+            default="timed",
+            show_default=True,
+            help="Memory of the simulated card.",
+        ),
+        click.option(
+            "--seed", type=int, default=1, show_default=True, help="Refresh phases of the simulated memory."
+        ),
+        click.option(
+            "--xclbin",
+            type=PATH,
+            metavar="FILE",
+            help="Bitstream of a card; its manifest.json lies beside it.",
+        ),
+        click.option(
+            "--gather",
+            type=click.Choice(["active", "dense"]),
+            default="active",
+            help="With a `runtime` build.",
+        ),
+        click.option(
+            "--kv", type=click.Choice(["valid", "full"]), default="valid", help="With a `runtime` build."
+        ),
+        click.option(
+            "--watchdog",
+            type=click.IntRange(1, SCALAR_LIMIT - 1),
+            metavar="CYCLES",
+            help="The kernel stops a longer run.",
+        ),
+        click.option(
+            "--time-limit",
+            type=click.FloatRange(min=0),
+            metavar="SECONDS",
+            help="The host gives up a longer run.",
+        ),
+        cache_option,
+    ]
+)
+
+
+def take_device(values: dict) -> DeviceOptions:
+    """Take what `device_option` and `device_options` added out of a command's values."""
+    names = ("device", "card", "build", "hbm", "seed", "xclbin", "watchdog", "time_limit", "cache")
+    taken = {name: values.pop(name) for name in names}
+    return DeviceOptions(**taken, dense=values.pop("gather") == "dense", full_kv=values.pop("kv") == "full")
+
+
+prompt_options = _apply(
+    [
+        click.option("--prompt", metavar="TEXT", help="Text to continue."),
+        click.option(
+            "--prompt-file", type=PATH, metavar="FILE", help="The same out of a file; - is standard input."
+        ),
+        click.option("--prompt-ids", metavar='"1 2 3"', help="The same as token ids."),
+    ]
+)
+
+
+def take_prompt(values: dict, tokenizer: Tokenizer | None, package: Package) -> list[int]:
+    """Token ids of the one prompt that was given."""
+    text, file, ids = (values.pop(name) for name in ("prompt", "prompt_file", "prompt_ids"))
+    if sum(value is not None for value in (text, file, ids)) != 1:
+        raise UserError('give one prompt: --prompt TEXT, --prompt-file FILE or --prompt-ids "1 2 3"')
+    if ids is not None:
+        try:
+            prompt = [int(word) for word in ids.replace(",", " ").split()]
+        except ValueError:
+            raise UserError(f"--prompt-ids {ids!r} is not a list of numbers") from None
+    else:
+        text = text if text is not None else _read(file)
+        prompt = (tokenizer or package.tokenizer).encode(text)
+    if not prompt and not values.get("load_state"):  # a saved session goes on from its pending token
+        raise UserError("the prompt is empty; give at least one character of text, or one token id")
+    return prompt
+
+
+def _read(file: Path) -> str:
+    try:
+        if str(file) == "-":
+            return click.get_text_stream("stdin").read()
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"the prompt file {file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"the prompt file {file} is not UTF-8 text ({error.reason} at byte {error.start})"
+        ) from error
+
+
+def package_tokenizer(package: Package) -> Tokenizer | None:
+    """The package's tokenizer, or None when it has none."""
+    return None if package.tokenizer_bytes is None else package.tokenizer

@@ -1,0 +1,111 @@
+"""What a turn looks like to a program (`--json`) and to a person (summary and `--stats`)."""
+
+from rich.console import Console
+from rich.table import Table
+
+from symlight.model.reference import SITES
+
+from ..device.machine import Machine
+from ..device.session import Turn
+
+
+def turn_json(turn: Turn, machine: Machine, text: str | None) -> dict:
+    """The object of `--json`. `text` is None without a tokenizer, and so is what the device does not
+    measure."""
+    result = turn.result
+    density = result.density(machine.shape)
+    return {
+        "device": machine.name,
+        "prompt_tokens": turn.prompt,
+        "tokens": result.tokens,
+        "text": text,
+        "stop_reason": result.stop_reason,
+        "cycles": None if result.cycles is None else result.cycles.to_json(),
+        "bytes_read": result.bytes_read,
+        "density": None
+        if density is None
+        else dict(zip(SITES, density.mean(axis=0).round(6).tolist(), strict=True)),
+        "density_by_layer": None
+        if density is None
+        else [dict(zip(SITES, row, strict=True)) for row in density.round(6).tolist()],
+        "passes": result.passes,
+        "tokens_per_second": tokens_per_second(turn, machine),
+        "verified": turn.verified,
+    }
+
+
+def tokens_per_second(turn: Turn, machine: Machine) -> float | None:
+    """Tokens a second at the kernel clock: of the decode passes, or of the whole turn when it had none."""
+    result, cycles = turn.result, turn.result.cycles
+    if cycles is None or machine.clock_mhz is None:
+        return None
+    count, spent = (
+        (result.decode_passes, cycles.decode) if result.decode_passes else (len(result.tokens), cycles.total)
+    )
+    return round(count * machine.clock_mhz * 1e6 / spent, 2) if count and spent else None
+
+
+def print_summary(console: Console, turn: Turn, machine: Machine) -> None:
+    """A few lines below the generated text."""
+    result = turn.result
+    parts = [f"{len(result.tokens)} tokens ({result.stop_reason})", f"{len(turn.prompt)} prompt tokens"]
+    if result.cycles is not None and result.passes:
+        parts.append(f"{result.cycles.total / result.passes:,.0f} cycles a pass over {result.passes} passes")
+    rate = tokens_per_second(turn, machine)
+    if rate is not None:
+        kind = "simulated " if machine.name == "sim" else ""
+        parts.append(f"{rate:,.1f} {kind}tokens/s at {machine.clock_mhz:g} MHz")
+    speed = len(result.tokens) / turn.wall_seconds if turn.wall_seconds else 0.0
+    parts.append(f"{turn.wall_seconds:.2f} s wall time ({speed:,.1f} tokens/s)")
+    console.print("[dim]" + " · ".join(parts) + "[/dim]", highlight=False)
+    if turn.verified:
+        console.print("[green]bit-exact with the integer reference[/green]", highlight=False)
+
+
+def print_stats(console: Console, turn: Turn, machine: Machine) -> None:
+    """Cycles by phase, bytes by operation, density by site."""
+    result = turn.result
+    passes = max(1, result.passes)
+    if result.cycles is not None:
+        table = Table("phase", "stream", "hand-over", "cycles a pass", title="cycles")
+        counted = 0
+        for name, (stream, gap) in result.cycles.phases.items():
+            counted += stream + gap
+            table.add_row(name, f"{stream:,}", f"{gap:,}", f"{(stream + gap) / passes:,.1f}")
+        cycles = result.cycles
+        table.add_row("outside the passes", "", "", f"{(cycles.total - counted) / passes:,.1f}")
+        table.add_row(
+            "total", f"prompt {cycles.prompt:,}", f"decode {cycles.decode:,}", f"{cycles.total / passes:,.1f}"
+        )
+        print_table(console, table, 1)
+    if result.bytes_read is not None:
+        table = Table("operation", "bytes", "bytes a pass", title="read from memory")
+        for name, count in result.bytes_read.items():
+            table.add_row(name, f"{count:,}", f"{count / passes:,.0f}")
+        total = sum(result.bytes_read.values())
+        table.add_row("total", f"{total:,}", f"{total / passes:,.0f}")
+        print_table(console, table, 1)
+    density = result.density(machine.shape)
+    if density is not None:
+        table = Table("layer", *SITES, title="density: share of nonzero inputs")
+        for layer, row in enumerate(density):
+            table.add_row(str(layer), *(f"{value:.3f}" for value in row))
+        print_table(console, table, 0)
+
+
+def phase_table(title: str, phases: dict[str, dict], cycles: float, bytes_read: dict | None = None) -> Table:
+    """Stream and hand-over cycles of each operation, its share of the pass's `cycles`, and its bytes."""
+    names = ("operation", "stream", "hand-over", "share", "bytes")
+    table = Table(*(names if bytes_read else names[:-1]), title=title)
+    for name, phase in phases.items():
+        both = phase["stream"] + phase["hand_over"]
+        row = [name, f"{phase['stream']:,.0f}", f"{phase['hand_over']:,.0f}", f"{both / cycles:.1%}"]
+        table.add_row(*row, *([f"{bytes_read.get(name, 0):,.0f}"] if bytes_read else []))
+    return table
+
+
+def print_table(console: Console, table: Table, first_number: int) -> None:
+    """Print a table whose columns from `first_number` on are numbers."""
+    for column in table.columns[first_number:]:
+        column.justify = "right"
+    console.print(table)

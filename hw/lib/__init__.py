@@ -1,0 +1,1 @@
+"""Parts that every unit uses: queues, pipelines, adder trees, priority encoders, module instances."""

@@ -1,0 +1,228 @@
+"""Small parts that many components use: stream queues, a register slice, a checker of the stream rules."""
+
+from amaranth.hdl import Assert, Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+SHALLOW = 64  # up to this depth a queue lies in distributed RAM
+
+
+class Queue(wiring.Component):
+    """First-in first-out stream queue, first word falls through.
+
+    A shallow queue lies in distributed RAM, a deep one in block RAM whose output register is the queue's
+    output.
+    Throughput: one word a cycle in and out at once, also when full or empty. `i.ready` and `o.valid` come
+    from registers.
+
+    Parameters
+    ----------
+    shape : ShapeLike
+        Payload.
+    depth : int
+        Words it holds; a power of two.
+    deep : bool
+        Use block RAM; the default is by depth.
+    credit_based : bool
+        The sender counts the room itself: `i.ready` is always high, and the counters see a word a cycle after
+        it came. Behind `i.valid` there is then the enable of the memory alone, as a port of the kernel needs
+        it.
+
+    Attributes
+    ----------
+    LATENCY : int
+        Cycles from a word's transfer at `i` until it is valid at `o` of an empty queue: 1 shallow, 2 deep.
+
+    Members
+    -------
+    i, o : stream.Signature(shape)
+    level : Out
+        Words inside, 0 .. depth; `credit_based`: without the word of the cycle before.
+    """
+
+    def __init__(self, shape, *, depth: int, deep: bool | None = None, credit_based: bool = False):
+        if depth < 2 or depth & (depth - 1):
+            raise ValueError(f"queue depth {depth} is not a power of two of at least 2")
+        self._shape, self._depth, self._credit_based = shape, depth, credit_based
+        self._deep = depth > SHALLOW if deep is None else deep
+        self.LATENCY = 2 if self._deep else 1
+        super().__init__(
+            {
+                "i": In(stream.Signature(shape)),
+                "o": Out(stream.Signature(shape)),
+                "level": Out(range(depth + 1)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.memory = memory = Memory(shape=self._shape, depth=self._depth, init=[])
+        write = memory.write_port()
+        put, get = Signal(), Signal()
+        counted = put
+        m.d.comb += [
+            self.i.ready.eq(~self.level[-1]),  # depth is a power of two: full is one bit
+            put.eq(self.i.valid & self.i.ready),
+            get.eq(self.o.valid & self.o.ready),
+            write.data.eq(self.i.payload),
+            write.en.eq(put),
+        ]
+        if self._credit_based:
+            counted = fresh = Signal()
+            m.d.comb += self.i.ready.eq(1)
+            m.d.sync += fresh.eq(put)
+            with m.If(put):
+                m.d.sync += Assert(self.level + fresh < self._depth, "a word that was promised room has none")
+        with m.If(put):
+            m.d.sync += write.addr.eq(write.addr + 1)
+        with m.If(counted & ~get):
+            m.d.sync += self.level.eq(self.level + 1)
+        with m.If(get & ~counted):
+            m.d.sync += self.level.eq(self.level - 1)
+        if self._deep:
+            self._read_deep(m, memory.read_port(transparent_for=()), counted, get)
+        else:
+            self._read_shallow(m, memory.read_port(domain="comb"), counted, get)
+        return m
+
+    def _read_shallow(self, m, read, counted, get):
+        m.d.comb += [
+            self.o.payload.eq(read.data),
+            self.o.valid.eq((self.level != 0) | (counted if self._credit_based else 0)),
+        ]
+        with m.If(get):
+            m.d.sync += read.addr.eq(read.addr + 1)
+
+    def _read_deep(self, m, read, counted, get):
+        """The memory's output register holds the oldest word; it is refilled in the cycle it is taken."""
+        address = Signal(range(self._depth))
+        stored = Signal(range(self._depth + 1))  # words in the memory, without the output register
+        some = Signal()  # stored is not 0
+        there = some | (counted if self._credit_based else 0)
+        m.d.comb += [
+            read.addr.eq(address),
+            read.en.eq(there & (~self.o.valid | self.o.ready)),
+            self.o.payload.eq(read.data),
+        ]
+        with m.If(read.en):
+            m.d.sync += [address.eq(address + 1), self.o.valid.eq(1)]
+        with m.Elif(get):
+            m.d.sync += self.o.valid.eq(0)
+        with m.If(counted & ~read.en):
+            m.d.sync += [stored.eq(stored + 1), some.eq(1)]
+        with m.If(read.en & ~counted):
+            m.d.sync += [stored.eq(stored - 1), some.eq(stored != 1)]
+
+
+class Slice(wiring.Component):
+    """Register slice of a stream: the outputs are registers, and no path leads through it.
+
+    Latency 1, throughput one word a cycle. A second register takes the word that comes while the first one
+    has
+    to wait.
+
+    Members
+    -------
+    i, o : stream.Signature(shape)
+        `i.ready` is a register (inverted), `o` are registers.
+    """
+
+    def __init__(self, shape):
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
+
+    def elaborate(self, platform):
+        m = Module()
+        word = Value.cast(self.i.p)
+        waits, spare = Signal(), Signal(len(word))
+        m.d.comb += self.i.ready.eq(~waits)
+        with m.If(~waits):
+            m.d.sync += spare.eq(word)
+        with m.If(self.o.ready | ~self.o.valid):
+            m.d.sync += [
+                self.o.valid.eq(self.i.valid | waits),
+                self.o.p.eq(Mux(waits, spare, word)),
+                waits.eq(0),
+            ]
+        with m.Elif(self.i.valid):
+            m.d.sync += waits.eq(1)
+        return m
+
+
+class InFlight(wiring.Component):
+    """What is asked of a memory and not answered yet, in order.
+
+    A queue of which `pop` reaches the read pointer alone, so that little logic lies behind the memory's
+    answer; whether there is room follows from the pointers a cycle later. Holds `depth` - 1 words.
+
+    Parameters
+    ----------
+    shape : ShapeLike
+    depth : int
+        A power of two.
+
+    Members
+    -------
+    i : In(stream of shape)
+        `i.ready` is a register.
+    pop : In
+        The oldest is answered. Only while not `empty`.
+    oldest, empty : Out
+    """
+
+    def __init__(self, shape, *, depth: int):
+        self._shape, self._depth = shape, depth
+        super().__init__(
+            {
+                "i": In(stream.Signature(shape)),
+                "pop": In(1),
+                "oldest": Out(shape),
+                "empty": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.memory = memory = Memory(shape=self._shape, depth=self._depth, init=[])
+        write, read = memory.write_port(), memory.read_port(domain="comb")
+        put, used = Signal(), Signal.like(write.addr)
+        m.d.comb += [
+            put.eq(self.i.valid & self.i.ready),
+            write.en.eq(put),
+            write.data.eq(self.i.p),
+            self.oldest.eq(read.data),
+            used.eq(write.addr - read.addr),
+            self.empty.eq(write.addr == read.addr),
+        ]
+        m.d.sync += self.i.ready.eq(used < self._depth - 2)  # another one may come in this cycle
+        with m.If(put):
+            m.d.sync += write.addr.eq(write.addr + 1)
+        with m.If(self.pop):
+            m.d.sync += read.addr.eq(read.addr + 1)
+        return m
+
+
+class StreamChecker(Elaboratable):
+    """Asserts that valid and payload of a stream hold until the transfer. It only watches, and makes no
+    hardware.
+
+    Parameters
+    ----------
+    watched : stream.Interface
+        Either end of the stream.
+    """
+
+    def __init__(self, watched):
+        self._watched = watched
+
+    def elaborate(self, platform):
+        m = Module()
+        s = self._watched
+        waiting = Signal()
+        payload = Signal.like(s.p)
+        m.d.sync += waiting.eq(s.valid & ~s.ready)
+        with m.If(s.valid):
+            m.d.sync += payload.eq(s.p)
+        with m.If(waiting):
+            m.d.sync += Assert(s.valid & (s.p == payload), "a stream did not hold valid and payload")
+        return m

@@ -1,0 +1,1 @@
+"""The simulated card under pyxrt's own names and semantics."""

@@ -1,0 +1,1 @@
+"""The formal proofs, their runner and the evidence that they write."""

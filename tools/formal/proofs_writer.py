@@ -1,0 +1,205 @@
+"""hw.channel.writer.Writer: the AXI write master of a channel, against any memory that keeps AXI's rules."""
+
+from amaranth.hdl import Assert, Assume, Cover, Module, Mux, Signal
+
+from symlight.hw.axi import BURST_INCR, PAGE_BYTES, byte_address
+from symlight.hw.channel.writer import DEPTH, OUTSTANDING, Writer
+from symlight.hw.config import Engine
+
+from .opened import Opened, drive_freely
+from .proof import AnyConst, AnySeq, Proof, assume_holds, before, holds
+from .proofs_burst import slice_invariant
+from .proofs_queue import queue_invariant, queue_word
+
+BEAT = 16  # bytes
+
+
+class WriteMaster(Proof):
+    title = (
+        f"Writer ({BEAT}-byte beats, {OUTSTANDING} writes in flight): AW and W hold; "
+        "single beats within 4 KB; a word of each for every beat, in order; never more writes in flight than "
+        "places for their responses; quiet when all are answered"
+    )
+    bmc, induction, cover = 5, 3, 12
+
+    def component(self):
+        return Writer(Engine(channels=2, lanes=BEAT))
+
+    def claim(self, m: Module, dut: Opened):
+        port, queue, places = dut.component, dut.part("queue"), dut.part("places")
+        drive_freely(m, port, but=("pointer", "io_pointer"))
+        for pointer in (port.pointer, port.io_pointer):
+            m.d.comb += [pointer.eq(AnyConst(64)), Assume((pointer & (PAGE_BYTES - 1)) == 0)]
+        assume_holds(m, port.i.valid, port.i.ready, port.i.p, "beats hold")
+        addressed, written, answered = (
+            port.awvalid & port.awready,
+            port.wvalid & port.wready,
+            port.bvalid & port.bready,
+        )
+
+        # Unanswered writes of which the memory has the address, has the word: it answers what it has both of.
+        addresses, words = Signal(range(OUTSTANDING + 1)), Signal(range(OUTSTANDING + 1))
+        m.d.sync += [addresses.eq(addresses + addressed - answered), words.eq(words + written - answered)]
+        m.d.comb += Assume(~port.bvalid | ((addresses != 0) & (words != 0)))
+
+        holds(m, port.awvalid, port.awready, port.awaddr, "AW holds until ready")
+        holds(m, port.wvalid, port.wready, port.wdata, "W holds until ready")
+        m.d.comb += [
+            Assert((port.awlen == 0) & port.wlast & (port.awburst == BURST_INCR), "single beats"),
+            Assert((1 << port.awsize == BEAT) & port.wstrb.all(), "full beats"),
+            Assert(~port.awvalid | ((port.awaddr & (BEAT - 1)) == 0), "no write crosses 4 KB"),
+            Assert(
+                ~addressed | (addresses < OUTSTANDING) | answered,
+                "writes in flight have a place for their response",
+            ),
+            Assert(
+                ~written | (words < OUTSTANDING) | answered, "words in flight have a place for their response"
+            ),
+            Assert(port.bready, "responses never wait"),
+            Assert(
+                ~port.quiet | ((addresses == 0) & (words == 0) & ~port.awvalid & ~port.wvalid),
+                "quiet when all is answered",
+            ),
+            Assert(
+                port.quiet
+                | port.awvalid
+                | port.wvalid
+                | (addresses != 0)
+                | (port.level != 0)
+                | queue.component.o.valid
+                | before(m, answered, "answered_before"),
+                "what is not quiet has something to do",
+            ),
+        ]
+        level = places.signal("used")
+        sliced = {name: dut.part(name) for name in ("addresses", "words")}
+        self.invariant(m, queue_invariant(queue), "the queue agrees")
+        self.invariant(m, (level < OUTSTANDING - 1) | ~places.component.i.ready, "places have room")
+        for name, count in (("addresses", addresses), ("words", words)):
+            part = sliced[name]
+            waiting = part.component.o.valid + part.signal("waits")
+            self.invariant(
+                m, slice_invariant(part) & (level == count + waiting), f"a place a write of {name}"
+            )
+        out = sliced["addresses"]
+        aligned = (out.component.o.p[:4] == 0) | ~out.component.o.valid
+        aligned &= (out.signal("spare")[:4] == 0) | ~out.signal("waits")
+        self.invariant(m, aligned, "addresses of whole beats")
+        self._order(m, dut)
+        m.d.comb += [
+            Cover(port.awvalid & ~port.wvalid & (addresses != 0), "the word is taken before its address"),
+            Cover(~port.awvalid & port.wvalid, "the address is taken before its word"),
+            Cover(port.quiet & before(m, answered & port.fault, "answered"), "a fault, and quiet behind it"),
+        ]
+
+    def _order(self, m, dut):
+        """A beat is marked when it goes in: behind the writes before it come its address and its word."""
+        port, queue, take = dut.component, dut.part("queue"), dut.signal("take")
+        put, dropped = port.i.valid & port.i.ready, queue.component.o.valid & queue.component.o.ready & ~take
+        marked, ahead, beat = Signal(), Signal(range(DEPTH + 1)), Signal.like(port.i.p)
+        with m.If(~marked & put & AnySeq(1)):
+            m.d.sync += [
+                marked.eq(1),
+                beat.eq(port.i.p),
+                ahead.eq(queue.component.level - (queue.component.o.valid & queue.component.o.ready)),
+            ]
+        with m.If(marked & (take | dropped)):
+            m.d.sync += ahead.eq(ahead - 1)
+            with m.If(ahead == 0):
+                m.d.sync += marked.eq(0)
+        self.invariant(
+            m,
+            ~marked
+            | ((ahead < queue.component.level) & (queue_word(queue, ahead).as_value() == beat.as_value())),
+            "a marked beat is where it should be",
+        )
+        address = byte_address(Mux(beat.io, port.io_pointer, port.pointer), beat.address, BEAT)
+        issued = marked & take & (ahead == 0)
+        out, word = dut.part("addresses").component.i, dut.part("words").component.i
+        m.d.comb += Assert(
+            ~issued
+            | (
+                (out.valid & out.ready & word.valid & word.ready)
+                & ((out.p == address) & (word.p == beat.data.as_value()))
+            ),
+            "every beat becomes its address and its word",
+        )
+        m.d.comb += Assert(~dropped | port.abort, "beats are dropped by abort only")
+        m.d.comb += Cover(issued & beat.io & (word.p == 0xA5), "a marked beat is written")
+        # The response of a marked write is what `fault` reports.
+        waits, places, before_it = Signal(), dut.part("places"), Signal(range(OUTSTANDING + 1))
+        answered = port.bvalid & port.bready
+        where = Signal.like(beat)
+        with m.If(take & ~waits & AnySeq(1)):
+            m.d.sync += [
+                waits.eq(1),
+                where.eq(queue.component.o.p),
+                before_it.eq(places.signal("used") - answered),
+            ]
+        with m.If(waits & answered):
+            m.d.sync += before_it.eq(before_it - 1)
+            with m.If(before_it == 0):
+                m.d.sync += waits.eq(0)
+        read = places.memory().read_ports[0].addr
+        place = places.row((read + before_it)[: len(read)])
+        self.invariant(
+            m,
+            ~waits
+            | (
+                (before_it < places.signal("used"))
+                & (place.io == where.io)
+                & (place.address == where.address)
+            ),
+            "a marked write has its place",
+        )
+        failing = waits & answered & (before_it == 0) & (port.bresp != 0)
+        failed = before(m, before(m, failing, "failing") & ~port.fault, "failed")
+        expected = byte_address(Mux(where.io, port.io_pointer, port.pointer), where.address, BEAT)
+        expected = before(m, before(m, expected, "expected_next"), "expected")
+        m.d.comb += Assert(
+            ~failed | (port.fault & (port.fault_address == expected)),
+            "a fault reports the address of its write",
+        )
+
+
+def _fickle(dut):
+    dut.module.d.comb += dut.part("addresses").component.o.ready.eq(1)
+
+
+def _hasty(dut):
+    """The next beat overwrites a word that waits."""
+    dut.module.d.comb += dut.part("words").component.o.ready.eq(1)
+
+
+def _crowd(dut):
+    """Writes go whatever is outstanding, and awaited responses are forgotten."""
+    places = dut.part("places").component
+    dut.module.d.comb += places.pop.eq(~places.empty)
+
+
+def _early_quiet(dut):
+    dut.module.d.comb += dut.component.quiet.eq(~dut.component.awvalid & ~dut.component.wvalid)
+
+
+def _wrong_address(dut):
+    dut.module.d.comb += dut.part("addresses").component.i.p.eq(
+        dut.component.pointer + (dut.part("queue").component.o.p.address << 4)
+    )
+
+
+def _wrong_place(dut):
+    with dut.module.If(dut.signal("failed")):
+        dut.module.d.sync += dut.component.fault_address.eq(dut.component.awaddr)
+
+
+WriteMaster.broken = {
+    "gives up an address that waits": (_fickle, "AW holds until ready"),
+    "overwrites a word that waits": (_hasty, "W holds until ready"),
+    "forgets responses": (_crowd, "quiet when all is answered"),
+    "quiet while responses are missing": (_early_quiet, "quiet when all is answered"),
+    "always writes to its own buffer": (_wrong_address, "every beat becomes its address and its word"),
+    "reports the address on the bus": (_wrong_place, "a fault reports the address of its write"),
+}
+WriteMaster.broken_bmc = 10
+
+PROOFS = [WriteMaster]

@@ -109,7 +109,7 @@ def bench_package(
         card=settings.card,
         build=settings.build,
         hbm=settings.hbm,
-        seed=settings.seed,
+        refresh_seed=settings.seed,
         cache=cache,
         time_limit=float("inf"),
     )

@@ -58,7 +58,14 @@ from ..terminal.results import write_json
     show_default=True,
     help="Ingest the prompt on the device, or load the reference's state behind all but its last token.",
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Refresh phases of the memories.")
+@click.option(
+    "--refresh-seed",
+    "seed",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Refresh phases of the memories.",
+)
 @click.option(
     "--prompt-seed", type=click.IntRange(min=0), default=1, show_default=True, help="Random prompt ids."
 )

@@ -10,14 +10,15 @@ import click
 from rich.console import Console
 
 from symlight.base.errors import UserError
-from symlight.model.tokenizer import Tokenizer
+from symlight.model.sampling import GREEDY, SamplingOptions
 
-from ..device.opening import OpenedDevice
 from ..device.packages import open_package
-from ..device.session import Session, Turn
-from ..device.verify import VerificationError, Verifier
+from ..device.verify import VerificationError
+from ..library.completion import Completion
+from ..library.model import Model
 from ..terminal.console import ProgressView, TextOutput, stderr
 from ..terminal.options import device_option, device_options, model_option, take_device
+from ..terminal.sampling_options import CHAT, describe, resolve_sampling, sampling_options, take_sampling
 from ..terminal.turn_report import print_stats, print_summary
 
 HELP = """\
@@ -30,6 +31,7 @@ An empty line goes on from where the text ended; Ctrl-C ends a turn."""
 @model_option
 @device_option("cpu")
 @device_options
+@sampling_options(CHAT)
 @click.option(
     "--max-new-tokens", type=click.IntRange(min=0), default=48, show_default=True, metavar="N", help="A turn."
 )
@@ -38,15 +40,29 @@ An empty line goes on from where the text ended; Ctrl-C ends a turn."""
 def chat(**values):
     """Talk with the model, turn by turn."""
     console = stderr()
+    given = take_sampling(values)
+    sampling = resolve_sampling(given, None, CHAT)
     package = open_package(values.pop("model"))
     options = take_device(values)
-    tokenizer = package.tokenizer  # text is all there is: refuse before anything is built
+    package.tokenizer  # text is all there is: refuse before anything is built  # noqa: B018
     with ProgressView(console) as progress:
-        device = OpenedDevice(options, package.model, progress)
-    with device as machine:
-        verifier = Verifier(package.model) if values["verify"] else None
-        session = Session(machine, eos=package.meta.eos, verifier=verifier)
-        Chat(session, tokenizer, console, values["max_new_tokens"], values["stop"]).loop()
+        model = Model(package, options, verify=values["verify"], progress=progress)
+    with model:
+        sampling = _possible(model, sampling, given, console)
+        console.print(f"[dim]{describe(sampling)}[/dim]", highlight=False)
+        Chat(model, sampling, given, console, values["max_new_tokens"], values["stop"]).loop()
+
+
+def _possible(model: Model, sampling: SamplingOptions, given: dict, console: Console) -> SamplingOptions:
+    """Greedy where the default cannot be done; what was asked for is refused where it cannot."""
+    try:
+        model.check(sampling=sampling)
+    except UserError as error:
+        if given:
+            raise
+        console.print(f"symlight: greedy, because {error}", highlight=False, markup=False)
+        return GREEDY
+    return sampling
 
 
 @contextmanager
@@ -70,11 +86,17 @@ class Chat:
     """The loop over lines of standard input."""
 
     def __init__(
-        self, session: Session, tokenizer: Tokenizer, console: Console, n_new: int, stop: tuple[str, ...]
+        self,
+        model: Model,
+        sampling: SamplingOptions,
+        given: dict,
+        console: Console,
+        n_new: int,
+        stop: tuple[str, ...],
     ):
-        self._session, self._console, self._n_new, self._stop = session, console, n_new, stop
-        self._tokenizer = tokenizer
-        self._last: Turn | None = None
+        self._model, self._session, self._console = model, model.session(), console
+        self._sampling, self._given, self._n_new, self._stop = sampling, given, n_new, stop
+        self._last: Completion | None = None
 
     def loop(self) -> None:
         if sys.stdin.isatty():
@@ -107,30 +129,41 @@ class Chat:
         elif name in ("save", "load"):
             if not argument.strip():
                 raise UserError(f"/{name} needs the name of a file")
-            getattr(self._session, name)(Path(argument.strip()).expanduser())
+            self._file(name, Path(argument.strip()).expanduser())
         elif name == "stats":
             if self._last is not None:
-                print_stats(self._console, self._last, self._session.machine)
+                print_stats(self._console, self._last.turn, self._model.machine)
         else:
             self._console.print(HELP, highlight=False)
         return True
 
+    def _file(self, name: str, path: Path) -> None:
+        """Save or load the session; what a file says about sampling holds unless an option was given."""
+        if name == "save":
+            self._session.save(path, None if self._sampling.greedy else self._sampling)
+            return
+        saved = self._session.load(path)
+        if saved is not None:
+            self._sampling = resolve_sampling(self._given, saved, CHAT)
+            self._console.print(f"[dim]{describe(self._sampling)}[/dim]", highlight=False)
+
     def _turn(self, line: str) -> None:
-        machine = self._session.machine
-        started = machine.position > 0 or machine.pending is not None
+        session, tokenizer = self._session, self._model.tokenizer
+        started = session.position > 0 or session.pending is not None
         # A line of the user is a line of the text: it starts behind what the model wrote.
-        prompt = self._tokenizer.encode(("\n" if started and line else "") + line)
-        output = TextOutput(self._tokenizer, prompt, show=True, stop=self._stop)
+        prompt = tokenizer.encode(("\n" if started and line else "") + line)
+        output = TextOutput(tokenizer, prompt, show=True)
         # One token a run, so that a turn can end at any token: a started run cannot be stopped on a card.
         try:
             with _deferred_interrupt() as pressed:
-                self._last = self._session.turn(
+                self._last = session.complete(
                     prompt,
-                    self._n_new,
-                    interactive=True,
-                    on_token=output.push,
-                    should_stop=lambda: bool(pressed) or output.stopped(),
+                    max_new_tokens=self._n_new,
+                    sampling=self._sampling,
+                    stop=self._stop,
+                    on_token=lambda token: output.push(token.id),
+                    should_stop=lambda: bool(pressed),
                 )
         finally:
             output.finish()
-        print_summary(self._console, self._last, machine)
+        print_summary(self._console, self._last, self._model.machine)

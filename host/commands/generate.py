@@ -1,14 +1,20 @@
 """`symlight generate`: continue one prompt."""
 
+import io
 import json
+from pathlib import Path
 
 import click
+import numpy as np
 
-from ..device.machine import Machine
-from ..device.opening import OpenedDevice
+from symlight.base.errors import UserError
+from symlight.base.files import write_whole
+from symlight.model.sampling import GREEDY, SamplingOptions
+
 from ..device.packages import open_package
-from ..device.session import Session
-from ..device.verify import Verifier
+from ..library.completion import MAX_ALTERNATIVES, Completion, Token
+from ..library.model import Model
+from ..library.session import Session
 from ..terminal.console import ProgressView, TextOutput, stderr, waiting
 from ..terminal.options import (
     PATH,
@@ -20,6 +26,7 @@ from ..terminal.options import (
     take_device,
     take_prompt,
 )
+from ..terminal.sampling_options import resolve_sampling, sampling_options, take_sampling
 from ..terminal.turn_report import print_stats, print_summary, turn_json
 
 
@@ -28,11 +35,24 @@ from ..terminal.turn_report import print_stats, print_summary, turn_json
 @device_option("cpu")
 @device_options
 @prompt_options
+@sampling_options(GREEDY)
 @click.option("--max-new-tokens", type=click.IntRange(min=0), default=64, show_default=True, metavar="N")
 @click.option("--eos", type=int, metavar="ID", help="End-of-sequence token; default: the package's.")
 @click.option("--no-eos", is_flag=True, help="Do not end at the end-of-sequence token.")
 @click.option("--interactive", is_flag=True, help="One token a run instead of all in one.")
 @click.option("--stop", multiple=True, metavar="TEXT", help="End at this text (makes the run interactive).")
+@click.option(
+    "--logprobs",
+    type=click.IntRange(0, MAX_ALTERNATIVES),
+    metavar="K",
+    help="With --json: log-probabilities of the tokens and of K alternatives.",
+)
+@click.option(
+    "--logits-out",
+    type=PATH,
+    metavar="FILE",
+    help="Write the integer logits after every prompt and generated token, an .npy file.",
+)
 @click.option("--verify", is_flag=True, help="Run the integer reference beside it and compare.")
 @click.option("--stats", is_flag=True, help="Show cycles by phase, bytes by operation, density by site.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
@@ -41,56 +61,82 @@ from ..terminal.turn_report import print_stats, print_summary, turn_json
 def generate(**values):
     """Print the continuation of a prompt."""
     console = stderr()
+    given = take_sampling(values)
+    if values["logprobs"] is not None and not values["as_json"]:
+        raise UserError("--logprobs are written into the JSON object; give --json too")
+    resolve_sampling(given, None, GREEDY)  # refuses wrong values before anything is opened
     package = open_package(values.pop("model"))
-    tokenizer = package_tokenizer(package)
-    prompt = take_prompt(values, tokenizer, package)
+    prompt = take_prompt(values, package_tokenizer(package), package)
     options = take_device(values)
-    eos = package.meta.eos if values["eos"] is None else values["eos"]
-    if values["no_eos"]:
-        eos = None
     with ProgressView(console) as progress:
-        device = OpenedDevice(options, package.model, progress)
-    with device as machine:
-        verifier = Verifier(package.model) if values["verify"] else None
-        session = Session(machine, eos=eos, verifier=verifier)
-        if values["load_state"]:
-            session.load(values["load_state"])
-        _one_turn(session, machine, tokenizer, prompt, values, console)
+        model = Model(package, options, verify=values["verify"], progress=progress)
+    with model:
+        session = model.session()
+        saved = session.load(values["load_state"]) if values["load_state"] else None
+        sampling = resolve_sampling(given, saved, GREEDY)
+        _one_turn(model, session, prompt, sampling, values, console)
         if values["save_state"]:
-            session.save(values["save_state"])
+            session.save(values["save_state"], None if sampling.greedy else sampling)
 
 
 def _one_turn(
-    session: Session, machine: Machine, tokenizer, prompt: list[int], values: dict, console
+    model: Model, session: Session, prompt: list[int], sampling: SamplingOptions, values: dict, console
 ) -> None:
-    as_json, stop, n_new = values["as_json"], values["stop"], values["max_new_tokens"]
-    output = TextOutput(tokenizer, prompt, show=not as_json, stop=stop)
+    as_json, n_new, machine = values["as_json"], values["max_new_tokens"], model.machine
+    output = TextOutput(model.tokenizer, prompt, show=not as_json)
+    rows: list[np.ndarray] = []
     count = 0
     with waiting(console, f"{machine.name}: {len(prompt)} prompt tokens") as status:
 
-        def on_token(token: int) -> None:
+        def on_token(token: Token) -> None:
             nonlocal count
             count += 1
             if as_json:
                 status.update(f"{machine.name}: token {count} of at most {n_new}")
             else:
                 status.stop()  # it would draw over the text
-            output.push(token)
+            output.push(token.id)
 
         try:
-            turn = session.turn(
+            done = session.complete(
                 prompt,
-                n_new,
-                interactive=values["interactive"] or bool(stop),
+                max_new_tokens=n_new,
+                sampling=sampling,
+                logprobs=values["logprobs"],
+                stop=values["stop"],
+                eos=_eos(model, values),
+                interactive=values["interactive"],
                 on_token=on_token,
-                should_stop=output.stopped,
+                on_logits=rows.append if values["logits_out"] else None,
             )
         finally:
             status.stop()  # also before the end of the line
             output.finish()
+    if values["logits_out"]:
+        _write_logits(values["logits_out"], rows, model.shape.vocab)
+    _report(model, done, output.text, values, console)
+
+
+def _eos(model: Model, values: dict) -> int | None:
+    if values["no_eos"]:
+        return None
+    return model.eos if values["eos"] is None else values["eos"]
+
+
+def _write_logits(file: Path, rows: list[np.ndarray], vocab: int) -> None:
+    """int64 [n, V]: a row after every token that was ingested."""
+    content = io.BytesIO()
+    np.save(content, np.concatenate(rows) if rows else np.zeros((0, vocab), np.int64))
+    try:
+        write_whole(file, content.getvalue())
+    except OSError as error:
+        raise UserError(f"the logits cannot be written to {file}: {error.strerror}") from error
+
+
+def _report(model: Model, done: Completion, text: str | None, values: dict, console) -> None:
     if values["stats"]:
-        print_stats(console, turn, machine)
-    if as_json:
-        click.echo(json.dumps(turn_json(turn, machine, output.text), ensure_ascii=False))
+        print_stats(console, done.turn, model.machine)
+    if values["as_json"]:
+        click.echo(json.dumps(turn_json(done, model.machine, text), ensure_ascii=False))
     else:
-        print_summary(console, turn, machine)
+        print_summary(console, done, model.machine)

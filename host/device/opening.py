@@ -43,7 +43,7 @@ class DeviceOptions:
     card: str = "sim4"  # preset of the generated kernel (sim)
     build: str = "partial-kv"
     hbm: str = "timed"  # memory of the simulated card: timed or ideal
-    seed: int = 1  # of the simulated card's refresh phases
+    refresh_seed: int = 1  # of the simulated card's refresh phases
     xclbin: Path | None = None  # xrt: the bitstream; its manifest.json lies beside it
     cache: Path = field(default_factory=default_cache)
     dense: bool = False  # modes of a kernel that fixes none
@@ -199,6 +199,6 @@ def simulated_api(kernel: KernelInfo, options: DeviceOptions, progress: Progress
             progress(stage, done, total)
 
     cache = options.cache / "models"
-    known = {"hbm": options.hbm, "seed": options.seed, "cache": cache, "progress": of_build}
+    known = {"hbm": options.hbm, "seed": options.refresh_seed, "cache": cache, "progress": of_build}
     card.plug(SimOptions(**known, **options.simulation))
     return pyxrt_sim, str(kernel.manifest)

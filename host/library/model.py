@@ -24,9 +24,11 @@ from symlight.model.sampling import GREEDY, SamplingOptions
 from symlight.model.state import State
 from symlight.model.tokenizer import Tokenizer
 
+from ..device.choosing import TurnOptions
 from ..device.machine import Machine, Progress, silent
 from ..device.opening import DeviceOptions, OpenedDevice
 from ..device.packages import open_package
+from ..device.session import Session as DeviceSession
 from ..device.verify import Verifier
 from .completion import Completion, Token
 from .session import OWN_EOS, Session
@@ -116,6 +118,11 @@ class Model:
         if isinstance(prompt, str):
             return (self.tokenizer or self.package.tokenizer).encode(prompt)
         return [int(token) for token in prompt]
+
+    def check(self, *, sampling: SamplingOptions = GREEDY, penalties: Penalties = NO_PENALTIES) -> None:
+        """A `UserError` unless the device can choose tokens so."""
+        device = DeviceSession(self.machine, logit_scale=self.logit_scale)
+        device.check(TurnOptions(sampling, penalties))
 
     # ---- sessions ----
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .model import Model, Prompt
 
 OWN_EOS = -1  # the package's end-of-sequence token
+OnLogits = Callable[[np.ndarray], None]
 CHUNK = 64  # prompt tokens whose logits are in memory at once
 
 
@@ -193,6 +194,7 @@ class Session:
         eos: int | None = OWN_EOS,
         interactive: bool = False,
         on_token: Callable[[Token], None] | None = None,
+        on_logits: OnLogits | None = None,
         should_stop: ShouldStop | None = None,
     ) -> Completion:
         """Ingest `prompt` and generate up to `max_new_tokens` in one run of the device.
@@ -201,12 +203,13 @@ class Session:
         state: for stop texts, log-probabilities, penalties, `interactive`, `should_stop` (asked after every
         token), and on a device that cannot sample. So nothing is generated beyond a stop text.
         `prompt_logprobs` gives the prompt's tokens their log-probabilities. `on_token` gets every token as it
-        comes, without its log-probability.
+        comes, without its log-probability. `on_logits` gets the integer logits [n, V] of the passes in order,
+        also those over the prompt.
         """
         model = self._model
         ids = model.encode(prompt)
         eos = model.eos if eos == OWN_EOS else eos
-        options = _turn_options(sampling, penalties, logprobs)
+        options = _turn_options(sampling, penalties, logprobs, every=on_logits is not None)
         scorer, watch, scores = self._scorer(logprobs), StopText(stop), []
         stream = None if model.tokenizer is None else model.tokenizer.stream(ids)
         before = None
@@ -220,8 +223,10 @@ class Session:
             before += 1
 
         def on_step(result: RunResult) -> None:
-            if scorer is not None:
-                scores.extend(map(scorer, result.tokens, result.logits))
+            if on_logits is not None:
+                on_logits(result.logits)
+            if scorer is not None and result.tokens:
+                scores.extend(map(scorer, result.tokens, result.logits[-len(result.tokens) :]))
 
         def ends() -> bool:
             return watch.stopped or (should_stop is not None and should_stop())
@@ -234,7 +239,7 @@ class Session:
             before, ingested, prompt_scores = start + len(ids), None, None
             left = ids
             if prompt_logprobs is not None:
-                ingested, prompt_scores = self._ingest(device, ids, prompt_logprobs)
+                ingested, prompt_scores = self._ingest(device, ids, prompt_logprobs, on_logits)
                 left = []
             turn = device.turn(
                 left,
@@ -293,7 +298,7 @@ class Session:
             )
         return Scorer(self._model.logit_scale, count)
 
-    def _ingest(self, device: DeviceSession, ids: list[int], alternatives: int):
+    def _ingest(self, device: DeviceSession, ids: list[int], alternatives: int, on_logits: OnLogits | None):
         """Ingest all but the last token of `ids`: (turn, the score of each, None where there is none)."""
         options, scorer = TurnOptions(logits=Logits.ALL), self._scorer(alternatives)
         device.check(options)
@@ -302,6 +307,8 @@ class Session:
         for first in range(0, len(ids), CHUNK):
 
             def on_step(result: RunResult) -> None:
+                if on_logits is not None:
+                    on_logits(result.logits)
                 count = len(scores)
                 scores.extend(map(scorer, ids[count:], result.logits))
 
@@ -318,8 +325,11 @@ class Session:
         ]
 
 
-def _turn_options(sampling: SamplingOptions, penalties: Penalties, logprobs: int | None) -> TurnOptions:
-    return TurnOptions(sampling, penalties, Logits.NONE if logprobs is None else Logits.GENERATED)
+def _turn_options(
+    sampling: SamplingOptions, penalties: Penalties, logprobs: int | None, *, every: bool = False
+) -> TurnOptions:
+    wanted = Logits.NONE if logprobs is None else Logits.GENERATED
+    return TurnOptions(sampling, penalties, Logits.ALL if every else wanted)
 
 
 def _joined(prompt: list[int], first: Turn, second: Turn) -> Turn:

@@ -111,15 +111,11 @@ class TextOutput:
         The tokens before, so that spaces and characters cut between them come out right.
     show : bool
         Write to standard output.
-    stop : sequence of str
-        Texts that end the turn; see `stopped`.
     """
 
-    def __init__(
-        self, tokenizer: Tokenizer | None, context: Sequence[int], *, show: bool, stop: Sequence[str] = ()
-    ):
+    def __init__(self, tokenizer: Tokenizer | None, context: Sequence[int], *, show: bool):
         self._stream = None if tokenizer is None else tokenizer.stream(context)
-        self._show, self._stop = show, tuple(stop)
+        self._show = show
         self._parts: list[str] = []
         self._shown = False
 
@@ -140,10 +136,6 @@ class TextOutput:
             self._add(self._stream.flush())
         if self._shown:
             self._write("\n")
-
-    def stopped(self) -> bool:
-        """True once one of the stop texts has come."""
-        return any(stop in (self.text or "") for stop in self._stop)
 
     def _add(self, text: str) -> None:
         self._parts.append(text)

@@ -142,7 +142,11 @@ device_options = _apply(
             help="Memory of the simulated card.",
         ),
         click.option(
-            "--seed", type=int, default=1, show_default=True, help="Refresh phases of the simulated memory."
+            "--refresh-seed",
+            type=int,
+            default=1,
+            show_default=True,
+            help="Refresh phases of the simulated memory.",
         ),
         click.option(
             "--xclbin",
@@ -178,7 +182,7 @@ device_options = _apply(
 
 def take_device(values: dict) -> DeviceOptions:
     """Take what `device_option` and `device_options` added out of a command's values."""
-    names = ("device", "card", "build", "hbm", "seed", "xclbin", "watchdog", "time_limit", "cache")
+    names = ("device", "card", "build", "hbm", "refresh_seed", "xclbin", "watchdog", "time_limit", "cache")
     taken = {name: values.pop(name) for name in names}
     return DeviceOptions(**taken, dense=values.pop("gather") == "dense", full_kv=values.pop("kv") == "full")
 

@@ -7,19 +7,25 @@ from symlight.model.reference import SITES
 
 from ..device.machine import Machine
 from ..device.session import Turn
+from ..library.completion import Completion, Token
+from .sampling_options import describe
 
 
-def turn_json(turn: Turn, machine: Machine, text: str | None) -> dict:
+def turn_json(done: Completion, machine: Machine, text: str | None) -> dict:
     """The object of `--json`. `text` is None without a tokenizer, and so is what the device does not
-    measure."""
-    result = turn.result
+    measure. `logprobs` is None unless it was asked for."""
+    turn, result = done.turn, done.turn.result
+    scored = [token for token in done.tokens if token.logprob is not None]
     density = result.density(machine.shape)
     return {
         "device": machine.name,
         "prompt_tokens": turn.prompt,
         "tokens": result.tokens,
         "text": text,
-        "stop_reason": result.stop_reason,
+        "stop_reason": done.stop_reason,
+        "sampling": done.sampling.to_json(),
+        "seed": None if done.sampling.greedy else done.sampling.seed,
+        "logprobs": [token_json(token) for token in scored] if scored else None,
         "cycles": None if result.cycles is None else result.cycles.to_json(),
         "bytes_read": result.bytes_read,
         "density": None
@@ -34,6 +40,12 @@ def turn_json(turn: Turn, machine: Machine, text: str | None) -> dict:
     }
 
 
+def token_json(token: Token) -> dict:
+    """A token with its log-probability and its alternatives, likeliest first."""
+    others = [{"id": other.id, "logprob": other.logprob} for other in token.alternatives or ()]
+    return {"id": token.id, "position": token.position, "logprob": token.logprob, "top": others}
+
+
 def tokens_per_second(turn: Turn, machine: Machine) -> float | None:
     """Tokens a second at the kernel clock: of the decode passes, or of the whole turn when it had none."""
     result, cycles = turn.result, turn.result.cycles
@@ -45,10 +57,12 @@ def tokens_per_second(turn: Turn, machine: Machine) -> float | None:
     return round(count * machine.clock_mhz * 1e6 / spent, 2) if count and spent else None
 
 
-def print_summary(console: Console, turn: Turn, machine: Machine) -> None:
+def print_summary(console: Console, done: Completion, machine: Machine) -> None:
     """A few lines below the generated text."""
-    result = turn.result
-    parts = [f"{len(result.tokens)} tokens ({result.stop_reason})", f"{len(turn.prompt)} prompt tokens"]
+    turn, result = done.turn, done.turn.result
+    parts = [f"{len(result.tokens)} tokens ({done.stop_reason})", f"{len(turn.prompt)} prompt tokens"]
+    if not done.sampling.greedy:
+        parts.append(describe(done.sampling))
     if result.cycles is not None and result.passes:
         parts.append(f"{result.cycles.total / result.passes:,.0f} cycles a pass over {result.passes} passes")
     rate = tokens_per_second(turn, machine)

@@ -9,7 +9,7 @@ import pytest
 import sentencepiece
 from fake_card import FakeCard
 from fake_pyxrt import make_api
-from host_bench import BUILD_ID, TEXT, UUID
+from host_bench import BUILD_ID, LOGIT_SCALE, TEXT, UUID
 
 from symlight.bitstreams.axlf import Section, Xclbin, encode
 from symlight.host.cli import run
@@ -49,6 +49,14 @@ def model():
 def package_path(tmp_path_factory, model, tokenizer_bytes):
     path = tmp_path_factory.mktemp("packages") / "tiny"
     save_package(path, model, PackageMeta(name="tiny", eos=2), tokenizer_bytes)
+    return path
+
+
+@pytest.fixture(scope="session")
+def scaled_path(tmp_path_factory, model, tokenizer_bytes):
+    """The same model with a logit scale, which sampling needs."""
+    path = tmp_path_factory.mktemp("packages") / "scaled"
+    save_package(path, model, PackageMeta(name="scaled", eos=2, logit_scale=LOGIT_SCALE), tokenizer_bytes)
     return path
 
 

@@ -10,6 +10,7 @@ from symlight.hw.interface import arguments
 
 UUID = "fb8b8ac4-6ee3-4e34-9f23-2a7ba57ec1b8"
 BUILD_ID = 0x0123456789ABCDEF_FEDCBA9876543210
+LOGIT_SCALE = 4e-9  # spreads the test model's logits over a few octaves
 TEXT = """In the beginning was the word, and the word was with us.
 A light shines in the dark, and the dark has not overcome it.
 The quick brown fox jumps over the lazy dog; pack my box with five dozen jugs."""

@@ -4,24 +4,22 @@ import math
 
 import numpy as np
 import pytest
+from host_bench import LOGIT_SCALE
 
 import symlight
 from symlight import Penalties, SamplingOptions, UserError
 from symlight.host.device.reference_machine import ReferenceMachine
 from symlight.host.library.session import CHUNK
-from symlight.model.package import PackageMeta, load_package, save_package
+from symlight.model.package import load_package
 from symlight.model.reference import Reference
 
 PROMPT = [5, 6, 7, 8]
-SCALE = 4e-9
 SAMPLED = SamplingOptions(temperature=0.9, top_p=0.95, min_p=0.01, seed=3)
 
 
-@pytest.fixture(scope="module")
-def scaled(tmp_path_factory, model, tokenizer_bytes):
-    path = tmp_path_factory.mktemp("packages") / "scaled"
-    save_package(path, model, PackageMeta(name="scaled", eos=2, logit_scale=SCALE), tokenizer_bytes)
-    return load_package(path)
+@pytest.fixture(scope="session")
+def scaled(scaled_path):
+    return load_package(scaled_path)
 
 
 @pytest.fixture
@@ -36,7 +34,7 @@ def rows_after(model, tokens):
 
 
 def log_softmax(row):
-    x = [float(value) * SCALE for value in row]
+    x = [float(value) * LOGIT_SCALE for value in row]
     total = math.log(sum(math.exp(value - max(x)) for value in x)) + max(x)
     return [value - total for value in x]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from host_bench import open_accelerator
+from host_bench import LOGIT_SCALE, open_accelerator
 
 from symlight.base.errors import UserError
 from symlight.host.device.choosing import Features, Logits, TurnOptions
@@ -14,7 +14,6 @@ from symlight.model.sampling import SamplingOptions
 from symlight.model.state import State, saved_sampling
 
 PROMPT = [5, 6, 7, 8]
-SCALE = 4e-9
 SAMPLED = TurnOptions(SamplingOptions(temperature=0.9, top_p=0.95, min_p=0.01, seed=3))
 PENALISED = TurnOptions(
     SAMPLED.sampling, Penalties(repetition=1.3, presence=0.2, frequency=0.1, bias={9: 1.0}, banned={5})
@@ -34,14 +33,14 @@ class Neither(ReferenceMachine):
 
 
 def session_on(machine, model, **values):
-    return Session(machine, verifier=Verifier(model), logit_scale=SCALE, **values)
+    return Session(machine, verifier=Verifier(model), logit_scale=LOGIT_SCALE, **values)
 
 
 @pytest.mark.parametrize("options", [SAMPLED, PENALISED], ids=["sampled", "penalised"])
 @pytest.mark.parametrize("machine_class", [ReferenceMachine, LogitsOnly])
 @pytest.mark.parametrize("interactive", [False, True])
 def test_one_text_whoever_chooses_and_however_it_is_run(model, options, machine_class, interactive):
-    expected = Session(ReferenceMachine(model), logit_scale=SCALE).turn(PROMPT, 9, options=options)
+    expected = Session(ReferenceMachine(model), logit_scale=LOGIT_SCALE).turn(PROMPT, 9, options=options)
     machine, seen = machine_class(model), []
     turn = session_on(machine, model).turn(
         PROMPT, 9, options=options, interactive=interactive, on_token=seen.append
@@ -55,14 +54,14 @@ def test_one_text_whoever_chooses_and_however_it_is_run(model, options, machine_
 def test_sampling_differs_from_greedy_and_between_seeds(model):
     texts = set()
     for options in (TurnOptions(), SAMPLED, TurnOptions(SAMPLED.sampling.with_seed(4)), PENALISED):
-        turn = Session(ReferenceMachine(model), logit_scale=SCALE).turn(PROMPT, 9, options=options)
+        turn = Session(ReferenceMachine(model), logit_scale=LOGIT_SCALE).turn(PROMPT, 9, options=options)
         texts.add(tuple(turn.result.tokens))
     assert len(texts) == 4
 
 
 @pytest.mark.parametrize("machine_class", [ReferenceMachine, LogitsOnly])
 def test_a_resumed_run_needs_only_its_state_file(tmp_path, model, machine_class):
-    expected = Session(ReferenceMachine(model), logit_scale=SCALE).turn(PROMPT, 9, options=SAMPLED)
+    expected = Session(ReferenceMachine(model), logit_scale=LOGIT_SCALE).turn(PROMPT, 9, options=SAMPLED)
     first = session_on(machine_class(model), model)
     tokens = first.turn(PROMPT, 4, options=SAMPLED).result.tokens
     first.save(tmp_path / "state", SAMPLED.sampling)
@@ -124,13 +123,13 @@ def test_a_stopped_turn_loses_nothing(model):
     )
     assert turn.result.stop_reason == "stop" and turn.result.tokens == seen and len(seen) == 3
     following = session.turn([11, 12], 4, options=SAMPLED).result.tokens
-    other = Session(ReferenceMachine(model), logit_scale=SCALE)
+    other = Session(ReferenceMachine(model), logit_scale=LOGIT_SCALE)
     assert other.turn([*PROMPT, *seen, 11, 12], 4, options=SAMPLED).result.tokens == following
 
 
 def test_a_greedy_kernel_refuses_and_keeps_its_session(model, card):
     for machine in (Neither(model), open_accelerator(card)):
-        session = Session(machine, logit_scale=SCALE)
+        session = Session(machine, logit_scale=LOGIT_SCALE)
         with pytest.raises(UserError, match="cannot sample"):
             session.turn(PROMPT, 3, options=SAMPLED)
         with pytest.raises(UserError, match="gives no logits back"):

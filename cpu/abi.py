@@ -1,10 +1,16 @@
 """The structures that Python and the kernels share; `header` writes them as C++, so they are typed once."""
 
 import ctypes
-from ctypes import Structure, c_int8, c_int16, c_int32, c_int64, c_uint8, c_void_p
+from ctypes import Structure, c_double, c_int8, c_int16, c_int32, c_int64, c_uint8, c_void_p
 
-_TYPES = {c_int32: "int32_t", c_int64: "int64_t"}
-_POINTERS = {c_int8: "int8_t", c_int16: "int16_t", c_int32: "int32_t", c_int64: "int64_t", c_uint8: "uint8_t"}
+_TYPES = {
+    c_double: "double",
+    c_int8: "int8_t",
+    c_int16: "int16_t",
+    c_int32: "int32_t",
+    c_int64: "int64_t",
+    c_uint8: "uint8_t",
+}
 _pointees: dict[str, str] = {}  # "Structure.field" -> C++ type behind a pointer
 
 
@@ -14,7 +20,7 @@ def fields(owner: str, **fields) -> list[tuple[str, type]]:
     for name, kind in fields.items():
         if isinstance(kind, list):
             target = kind[0]
-            _pointees[f"{owner}.{name}"] = _POINTERS.get(target, target.__name__)
+            _pointees[f"{owner}.{name}"] = _TYPES.get(target, target.__name__)
             kind = c_void_p
         result.append((name, kind))
     return result
@@ -29,9 +35,9 @@ class Matrix(Structure):
 
 
 class Requantiser(Structure):
-    """Of an event site: one threshold, multiplier and shift."""
+    """Of an event site. A `scale` is always multiplier / 2^shift."""
 
-    _fields_ = fields("Requantiser", threshold=c_int32, multiplier=c_int32, shift=c_int32)
+    _fields_ = fields("Requantiser", scale=c_double, threshold=c_int32)
 
 
 class Norm(Structure):
@@ -51,24 +57,19 @@ class Block(Structure):
         up=Matrix,
         down=Matrix,
         qkv_threshold=[c_int32],
-        qkv_multiplier=[c_int32],
-        qkv_shift=[c_int32],
-        decay_multiplier=[c_int32],
-        decay_shift=[c_int32],
-        decay_beta=[c_int32],
-        out_multiplier=[c_int32],
-        out_shift=[c_int32],
+        qkv_scale=[c_double],
+        decay_scale=[c_double],
+        decay_beta=[c_double],
+        out_scale=[c_double],
         up_threshold=[c_int32],
-        down_multiplier=[c_int32],
-        down_shift=[c_int32],
+        down_scale=[c_double],
         spike_threshold=[c_int32],
         attention_norm=Norm,
         ffn_norm=Norm,
         attention_event=Requantiser,
         ffn_event=Requantiser,
-        mix_o=c_int32,
-        mix_h=c_int32,
-        mix_shift=c_int32,
+        mix_o=c_double,
+        mix_h=c_double,
     )
 
 
@@ -79,12 +80,10 @@ class Head(Structure):
         "Head",
         prior=Matrix,
         fused=Matrix,
-        prior_multiplier=[c_int32],
-        prior_shift=[c_int32],
+        prior_scale=[c_double],
         fused_scale=[c_int32],
         gelu_table=[c_int8],
-        input_multiplier=c_int32,
-        input_shift=c_int32,
+        input_scale=c_double,
     )
 
 
@@ -145,7 +144,18 @@ class Item(Structure):
     )
 
 
-STRUCTURES = (Matrix, Requantiser, Norm, Block, Head, Model, Item)
+# What the time of a pass is divided into; `lists` finds the nonzero events of the matrices stored by row.
+OPERATIONS = ("embed", "lists", "qkv", "decay", "attention", "out", "norm", "up", "down", "prior", "head")
+READ_BYTES = 4096  # `symlight_read` takes multiples
+
+
+class Profile(Structure):
+    """Sums over all passes by OPERATIONS: nanoseconds of thread 0, and bytes of weights read by all threads."""
+
+    _fields_ = fields("Profile", nanoseconds=c_int64 * len(OPERATIONS), bytes=c_int64 * len(OPERATIONS))
+
+
+STRUCTURES = (Matrix, Requantiser, Norm, Block, Head, Model, Item, Profile)
 MUTABLE = frozenset({"Item"})
 
 
@@ -159,6 +169,8 @@ def header(structures: tuple[type[Structure], ...] = STRUCTURES, mutable: frozen
         "namespace symlight {",
         "",
     ]
+    names = ", ".join(f"k{name.capitalize()}Time" for name in OPERATIONS)
+    lines += [f"enum Operation {{ {names} }};", ""]
     for structure in structures:
         owner = structure.__name__
         lines.append(f"struct {owner} {{")
@@ -166,6 +178,8 @@ def header(structures: tuple[type[Structure], ...] = STRUCTURES, mutable: frozen
             if kind is c_void_p:
                 const = "" if owner in mutable else "const "
                 lines.append(f"    {const}{_pointees[f'{owner}.{name}']}* {name};")
+            elif hasattr(kind, "_length_"):
+                lines.append(f"    {_TYPES[kind._type_]} {name}[{kind._length_}];")
             else:
                 lines.append(f"    {_TYPES.get(kind, kind.__name__)} {name};")
         lines += ["};", f"static_assert(sizeof({owner}) == {ctypes.sizeof(structure)});", ""]

@@ -15,7 +15,17 @@ from .isa import Isa
 Progress = Callable[[str, int, int], None]  # stage, done, total (0: unknown)
 KERNELS = Path(__file__).parent / "kernels"
 LIBRARY = "libsymlight-cpu.so"
-FLAGS = ("-std=c++20", "-O3", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", "-Wno-psabi")
+FLAGS = (
+    "-std=c++20",
+    "-O3",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fPIC",
+    "-shared",
+    "-pthread",
+    "-fvisibility=hidden",
+    "-Wno-psabi",
+)
 COMPILER = "g++"
 
 

@@ -156,6 +156,8 @@ class Engine:
             ("engine", ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int]),
             ("free", None, [ctypes.c_void_p]),
             ("run", ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]),
+            ("profile", ctypes.POINTER(abi.Profile), [ctypes.c_void_p]),
+            ("read", ctypes.c_int64, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]),
         ):
             function = getattr(self._library, f"symlight_{name}")
             function.restype, function.argtypes = result, arguments
@@ -163,6 +165,17 @@ class Engine:
         self._handle = self._library.symlight_engine(ctypes.byref(self._model), self.threads)
         if not self._handle:
             raise UserError(f"{self.threads} threads cannot be started; take fewer (cpu:THREADS)")
+
+    def profile(self) -> dict[str, tuple[int, int]]:
+        """(nanoseconds, bytes read) by abi.OPERATIONS, summed over all passes so far."""
+        sums = self._library.symlight_profile(self._handle).contents
+        return dict(zip(abi.OPERATIONS, zip(sums.nanoseconds, sums.bytes, strict=True), strict=True))
+
+    def read_weights(self) -> int:
+        """Read all matrices once with every thread; gives the bytes read. Its time is the limit of a pass."""
+        size = self.weights.matrix_bytes // abi.READ_BYTES * abi.READ_BYTES
+        self._library.symlight_read(self._handle, self.weights.buffer.ctypes.data, size)
+        return size
 
     def close(self) -> None:
         """End the threads."""

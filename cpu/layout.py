@@ -111,9 +111,9 @@ def sections(shape: ModelShape, by_row: frozenset[str] = BY_ROW) -> dict[str, Se
     add("embedding", "int16", (shape.vocab, shape.width), PAGE)
     for layer in range(shape.layers):
         for name, dims in _block_vectors(shape).items():
-            add(f"{layer}.{name}", "int32", dims)
+            add(f"{layer}.{name}", _vector_type(name), dims)
     for name, dims in _model_vectors(shape).items():
-        add(name, "int32", dims)
+        add(name, _vector_type(name), dims)
     add("gelu_table", "int8", (256,))
     return result
 
@@ -122,16 +122,12 @@ def _block_vectors(shape: ModelShape) -> dict[str, tuple[int]]:
     width, qkv = (shape.width,), (3 * shape.width,)
     return {
         "qkv_threshold": qkv,
-        "qkv_multiplier": qkv,
-        "qkv_shift": qkv,
-        "decay_multiplier": width,
-        "decay_shift": width,
+        "qkv_scale": qkv,
+        "decay_scale": width,
         "decay_beta": (shape.heads,),
-        "out_multiplier": width,
-        "out_shift": width,
+        "out_scale": width,
         "up_threshold": (shape.ffn,),
-        "down_multiplier": width,
-        "down_shift": width,
+        "down_scale": width,
         "spike_threshold": width,
         "attention_norm.gamma": width,
         "attention_norm.beta": width,
@@ -139,9 +135,11 @@ def _block_vectors(shape: ModelShape) -> dict[str, tuple[int]]:
         "ffn_norm.gamma": width,
         "ffn_norm.beta": width,
         "ffn_norm.scalars": (2,),
-        "attention_event": (3,),
-        "ffn_event": (3,),
-        "mix": (3,),
+        "attention_event_threshold": (1,),
+        "attention_event_scale": (1,),
+        "ffn_event_threshold": (1,),
+        "ffn_event_scale": (1,),
+        "mix_scale": (2,),
     }
 
 
@@ -149,11 +147,19 @@ def _model_vectors(shape: ModelShape) -> dict[str, tuple[int]]:
     return {
         "slopes": (shape.heads,),
         "rsqrt": (256,),
-        "prior_multiplier": (shape.bottleneck,),
-        "prior_shift": (shape.bottleneck,),
+        "prior_scale": (shape.bottleneck,),
         "fused_scale": (shape.vocab,),
-        "head_input": (2,),
+        "head_input_scale": (1,),
     }
+
+
+def _vector_type(name: str) -> str:
+    return "float64" if name.endswith(("_scale", "decay_beta")) and name != "fused_scale" else "int32"
+
+
+def scale(multiplier, shift) -> np.ndarray:
+    """multiplier / 2^shift, exactly."""
+    return np.ldexp(np.asarray(multiplier, np.float64), -np.asarray(shift, np.int32))
 
 
 def buffer_bytes(shape: ModelShape, by_row: frozenset[str] = BY_ROW) -> int:
@@ -172,31 +178,36 @@ def fill(buffer: np.ndarray, model: IntegerModel, by_row: frozenset[str] = BY_RO
     def put_matrix(name: str, weight: np.ndarray) -> None:
         put(name, (pack_rows if name.rpartition(".")[2] in by_row else pack_outputs)(weight))
 
+    def put_scales(name: str, *projections) -> None:
+        put(f"{name}_scale", np.concatenate([scale(p.multiplier, p.shift) for p in projections]))
+
     for layer, block in enumerate(model.blocks):
         here = f"{layer}."
         qkv = (block.q, block.k, block.v)
         put_matrix(here + "qkv", np.concatenate([p.weight for p in qkv]))
-        for leaf in ("threshold", "multiplier", "shift"):
-            put(here + f"qkv_{leaf}", np.concatenate([getattr(p, leaf) for p in qkv]))
+        put(here + "qkv_threshold", np.concatenate([p.threshold for p in qkv]))
+        put_scales(here + "qkv", *qkv)
         for name in ("decay", "out", "down"):
-            projection = getattr(block, name)
-            put_matrix(here + name, projection.weight)
-            put(here + f"{name}_multiplier", projection.multiplier)
-            put(here + f"{name}_shift", projection.shift)
+            put_matrix(here + name, getattr(block, name).weight)
+            put_scales(here + name, getattr(block, name))
         put_matrix(here + "up", block.up.weight)
         put(here + "up_threshold", block.up.threshold)
-        for name in ("decay_beta", "spike_threshold", "attention_event", "ffn_event", "mix"):
-            put(here + name, getattr(block, name))
+        put(here + "spike_threshold", block.spike_threshold)
+        put(here + "decay_beta", scale(block.decay_beta, 16))
+        for name in ("attention_event", "ffn_event"):
+            threshold, multiplier, shift = getattr(block, name)
+            put(here + f"{name}_threshold", threshold)
+            put(here + f"{name}_scale", scale(multiplier, shift))
+        put(here + "mix_scale", scale(block.mix[:2], block.mix[2]))
         for name in ("attention_norm", "ffn_norm"):
             for leaf in ("gamma", "beta", "scalars"):
                 put(here + f"{name}.{leaf}", getattr(getattr(block, name), leaf))
     head = model.head
     put_matrix("prior", head.prior.weight)
-    put("prior_multiplier", head.prior.multiplier)
-    put("prior_shift", head.prior.shift)
+    put_scales("prior", head.prior)
     put_matrix("fused", head.fused_weight)
     put("fused_scale", head.fused_scale)
-    put("head_input", head.input)
+    put("head_input_scale", scale(*head.input))
     put("gelu_table", head.gelu_table)
     put("embedding", model.embedding_table)
     put("slopes", model.slopes)

@@ -10,7 +10,7 @@ from symlight.model.config import ModelShape, Numerics
 from symlight.model.weights import IntegerModel
 
 from . import abi
-from .layout import BY_ROW, Section, buffer_bytes, fill, matrix_sizes, row_stride, sections
+from .layout import BY_ROW, buffer_bytes, fill, matrix_sizes, row_stride, sections
 
 HUGE_PAGE = 2 << 20
 
@@ -55,6 +55,11 @@ class Weights:
         fill(buffer, model, by_row)
         return cls(model.shape, model.numerics, buffer, by_row)
 
+    @property
+    def matrix_bytes(self) -> int:
+        """Bytes from the first matrix to the end of the last one: what a pass reads when it reads every row."""
+        return self._places["embedding"].offset
+
     def structure(self, every_row: bool = False) -> abi.Model:
         """What the kernels take; valid as long as this object lives."""
         shape, numerics = self.shape, self.numerics
@@ -88,28 +93,23 @@ class Weights:
         here = f"{layer}."
         values: dict = {name: self._matrix(here + name) for name in ("qkv", "decay", "out", "up", "down")}
         for name, _ in abi.Block._fields_:
-            section: Section | None = self._places.get(here + name)
-            if (
-                section is not None
-                and len(section.dims) == 1
-                and name not in ("attention_event", "ffn_event")
-            ):
+            section = self._places.get(here + name)
+            if section is not None and len(section.dims) == 1:
                 values[name] = self._address(here + name)
         for name in ("attention_norm", "ffn_norm"):
             gamma, beta = (self._address(f"{here}{name}.{leaf}") for leaf in ("gamma", "beta"))
             values[name] = abi.Norm(gamma, beta, *map(int, self._array(f"{here}{name}.scalars")))
         for name in ("attention_event", "ffn_event"):
-            values[name] = abi.Requantiser(*map(int, self._array(here + name)))
-        values["mix_o"], values["mix_h"], values["mix_shift"] = map(int, self._array(here + "mix"))
+            scale, threshold = (self._array(f"{here}{name}_{leaf}")[0] for leaf in ("scale", "threshold"))
+            values[name] = abi.Requantiser(scale, threshold)
+        values["mix_o"], values["mix_h"] = self._array(here + "mix_scale")
         return abi.Block(**values)
 
     def _head(self) -> abi.Head:
-        multiplier, shift = map(int, self._array("head_input"))
-        names = ("prior_multiplier", "prior_shift", "fused_scale", "gelu_table")
+        names = ("prior_scale", "fused_scale", "gelu_table")
         return abi.Head(
             prior=self._matrix("prior"),
             fused=self._matrix("fused"),
-            input_multiplier=multiplier,
-            input_shift=shift,
+            input_scale=self._array("head_input_scale")[0],
             **{name: self._address(name) for name in names},
         )

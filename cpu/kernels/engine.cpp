@@ -27,3 +27,18 @@ EXPORTED int symlight_run(Engine* engine, Item* items, int count) {
     }
     return 0;
 }
+
+// What all passes so far took.
+EXPORTED const Profile* symlight_profile(Engine* engine) { return &engine->profile(); }
+
+// Reads `size` bytes (a multiple of 4 KB) from end to end with all threads, and gives a sum that depends on them: the
+// bandwidth that any pass is limited by.
+EXPORTED int64_t symlight_read(Engine* engine, const uint8_t* data, int64_t size) {
+    std::atomic<int64_t> total{0};
+    Team& team = engine->team();
+    engine->team().run([&](int thread) {
+        const auto [begin, end] = share(int(size / 4096), thread, team.size());
+        total += read_sum(data + int64_t(begin) * 4096, int64_t(end - begin) * 4096);
+    });
+    return total;
+}

@@ -1,5 +1,7 @@
 // A pass of the model over some tokens: of one session one after the other, or of several sessions together.
 #pragma once
+#include <chrono>
+
 #include "scratch.h"
 #include "team.h"
 
@@ -16,10 +18,24 @@ class Engine {
     void run(Item* items, int count) {
         items_ = items, count_ = count;
         reserve();
+        last_ = Clock::now();
         team_.run([this](int thread) { pass(thread); });
     }
 
+    Profile& profile() { return profile_; }
+    Team& team() { return team_; }
+
    private:
+    using Clock = std::chrono::steady_clock;
+
+    // The time since the last call belongs to `operation`.
+    void spent(Operation operation, int thread) {
+        if (thread) return;
+        const Clock::time_point now = Clock::now();
+        profile_.nanoseconds[operation] += (now - last_).count();
+        last_ = now;
+    }
+
     void reserve() {
         if (count_ <= capacity_) return;
         capacity_ = count_ + count_ / 2;
@@ -67,6 +83,7 @@ class Engine {
             std::copy(shared_.first_spikes[t], shared_.first_spikes[t] + m_.width, stream.s[t]);
             enter_block(0, stream, t, thread);
         }
+        spent(kEmbedTime, thread);
     }
 
     // Events and spikes of a token at the door of a block.
@@ -77,7 +94,7 @@ class Engine {
     }
 
     void events_of(const Requantiser& r, const int32_t* x, int8_t* e) {
-        for (int i = 0; i < m_.width; i++) e[i] = int8_t(event(x[i], r.threshold, r.multiplier, r.shift));
+        for (int i = 0; i < m_.width; i++) e[i] = int8_t(event(x[i], r.threshold, r.scale));
     }
 
     void count(int t, int layer, Site site, const int8_t* x, int inputs, int thread) {
@@ -92,6 +109,7 @@ class Engine {
         if (!m.by_row) return;
         if (one()) {
             list.build(x[0], m.inputs, m_.every_row);
+            spent(kListsTime, thread);
             return;
         }
         if (thread == 0) list.choose(x[0], x.stride(), m.inputs, vectors, m_.every_row);
@@ -101,11 +119,14 @@ class Engine {
         const auto [begin, end] = share(vectors, thread, team_.size());
         for (int t = begin; t < end; t++) list.total(x[t], m.inputs, t);
         team_.barrier();
+        spent(kListsTime, thread);
     }
 
     template <typename Use>
-    void multiply_by(const Matrix& m, const EventList& list, Rows<int8_t>& x, int vectors, int thread, Use use) {
+    void multiply_by(Operation operation, const Matrix& m, const EventList& list, Rows<int8_t>& x, int vectors,
+                     int thread, Use use) {
         Private& own = own_[thread];
+        if (thread == 0) profile_.bytes[operation] += int64_t(m.by_row ? list.rows() : m.inputs) * m.outputs;
         if (!m.by_row)
             for (int t = 0; t < vectors; t++) {
                 int32_t total = 0;
@@ -124,78 +145,91 @@ class Engine {
         meet_if_several();
         list(b.qkv, stream.events, stream.e, count_, thread);
         list(b.decay, stream.spikes, stream.s, count_, thread);
-        multiply_by(b.qkv, stream.events, stream.e, count_, thread, [&](int t, int from, int to, const int32_t* acc) {
+        multiply_by(kQkvTime, b.qkv, stream.events, stream.e, count_, thread,
+                    [&](int t, int from, int to, const int32_t* acc) {
             int8_t* out = shared_.qkv[t];
-            for (int o = from; o < to; o++)
-                out[o] = int8_t(event(acc[o], b.qkv_threshold[o], b.qkv_multiplier[o], b.qkv_shift[o]));
+            const int32_t* threshold = b.qkv_threshold;
+            const double* scale = b.qkv_scale;
+            for (int o = from; o < to; o++) out[o] = int8_t(event(acc[o], threshold[o], scale[o]));
         });
-        multiply_by(b.decay, stream.spikes, stream.s, count_, thread, [&](int t, int from, int to, const int32_t* acc) {
+        spent(kQkvTime, thread);
+        multiply_by(kDecayTime, b.decay, stream.spikes, stream.s, count_, thread, [&](int t, int from, int to, const int32_t* acc) {
             int16_t* z = shared_.z[t];
-            for (int o = from; o < to; o++)
-                z[o] = int16_t(sat(requantise(acc[o], b.decay_multiplier[o], b.decay_shift[o]), 16));
+            const double* scale = b.decay_scale;
+            for (int o = from; o < to; o++) z[o] = int16_t(rounded(acc[o] * scale[o], 16));
         });
         team_.barrier();
-        for (auto [head, end] = share(m_.heads, thread, team_.size()); head < end; head++)
-            for (int t = 0; t < count_; t++) mix_head(layer, b, head, t, own_[thread]);
+        spent(kDecayTime, thread);
+        const auto [head, end] = share(m_.heads, thread, team_.size());
+        for (int t = 0; t < count_; t++) mix(layer, b, head, end, t, own_[thread]);
         team_.barrier();
+        spent(kAttentionTime, thread);
         list(b.out, stream.events, shared_.mixed, count_, thread);
-        branch(b.out, b.out_multiplier, b.out_shift, stream.events, shared_.mixed, stream.c, thread);
+        branch(kOutTime, b.out, b.out_scale, stream.events, shared_.mixed, stream.c, thread);
         for (auto [t, end] = items_of(thread); t < end; t++) {
             layer_norm(shared_.pre[t], b.attention_norm, m_.rsqrt, m_.inv_width, m_.width, stream.u[t]);
             events_of(b.ffn_event, stream.u[t], stream.e[t]);
             count(t, layer, kUp, stream.e[t], m_.width, thread);
         }
         meet_if_several();
+        spent(kNormTime, thread);
         list(b.up, stream.events, stream.e, count_, thread);
-        multiply_by(b.up, stream.events, stream.e, count_, thread, [&](int t, int from, int to, const int32_t* acc) {
+        multiply_by(kUpTime, b.up, stream.events, stream.e, count_, thread, [&](int t, int from, int to, const int32_t* acc) {
             int8_t* f = shared_.f[t];
-            for (int o = from; o < to; o++) f[o] = acc[o] >= b.up_threshold[o];
+            const int32_t* threshold = b.up_threshold;
+            for (int o = from; o < to; o++) f[o] = acc[o] >= threshold[o];
         });
         team_.barrier();
+        spent(kUpTime, thread);
         list(b.down, stream.events, shared_.f, count_, thread);
-        branch(b.down, b.down_multiplier, b.down_shift, stream.events, shared_.f, stream.u, thread);
+        branch(kDownTime, b.down, b.down_scale, stream.events, shared_.f, stream.u, thread);
         for (auto [t, end] = items_of(thread); t < end; t++) {
             count(t, layer, kDown, shared_.f[t], m_.ffn, thread);
             layer_norm(shared_.pre[t], b.ffn_norm, m_.rsqrt, m_.inv_width, m_.width, stream.c[t]);
-            for (int i = 0; i < m_.width; i++) stream.s[t][i] = stream.c[t][i] >= b.spike_threshold[i];
+            const int32_t *c = stream.c[t], *threshold = b.spike_threshold;
+            int8_t* s = stream.s[t];
+            for (int i = 0; i < m_.width; i++) s[i] = c[i] >= threshold[i];
             if (layer + 1 < m_.layers) enter_block(layer + 1, stream, t, thread);
         }
+        spent(kNormTime, thread);
     }
 
     // pre = 2 * stream + requantised product, complete on all threads afterwards.
-    void branch(const Matrix& m, const int32_t* multiplier, const int32_t* shift, const EventList& list,
+    void branch(Operation operation, const Matrix& m, const double* scale, const EventList& list,
                 Rows<int8_t>& x, Rows<int32_t>& stream, int thread) {
-        multiply_by(m, list, x, count_, thread, [&](int t, int from, int to, const int32_t* acc) {
-            int32_t* pre = shared_.pre[t];
-            for (int o = from; o < to; o++)
-                pre[o] = int32_t(sat(2 * stream[t][o] + requantise(acc[o], multiplier[o], shift[o]), 18));
+        multiply_by(operation, m, list, x, count_, thread, [&](int t, int from, int to, const int32_t* acc) {
+            int32_t *pre = shared_.pre[t], *x = stream[t];
+            for (int o = from; o < to; o++) pre[o] = sat(2 * x[o] + requantise(acc[o], scale[o]), 18);
         });
         team_.barrier();
+        spent(operation, thread);
     }
 
-    // Decay state, ring, attention and mix of one head of one token.
-    void mix_head(int layer, const Block& b, int head, int t, Private& own) {
+    // Decay state, ring, attention and mix of heads [first, last) of one token.
+    void mix(int layer, const Block& b, int first, int last, int t, Private& own) {
         const Item& item = items_[t];
-        const int d = m_.head_width, from = head * d, width = m_.width;
+        const int d = m_.head_width, width = m_.width, from = first * d, to = last * d;
         int16_t* h = item.decay + int64_t(layer) * width;
         const int16_t* z = shared_.z[t];
-        for (int i = from; i < from + d; i++) h[i] = decay_step(h[i], z[i], b.decay_beta[head]);
-        const int64_t ring = int64_t(layer) * m_.slots * width;
-        const int64_t slot = ring + ring_slot(m_, item.position) * width + from;
-        if (item.undo_decay) {
-            const int64_t place = int64_t(layer) * width + from;
-            std::copy(h + from, h + from + d, item.undo_decay + place);
-            std::copy(item.ring_k + slot, item.ring_k + slot + d, item.undo_k + place);
-            std::copy(item.ring_v + slot, item.ring_v + slot + d, item.undo_v + place);
+        for (int head = first; head < last; head++) {
+            const double beta = b.decay_beta[head];
+            for (int i = head * d; i < (head + 1) * d; i++) h[i] = decay_step(h[i], z[i], beta);
         }
-        const int8_t* qkv = shared_.qkv[t];
-        std::copy(qkv + width + from, qkv + width + from + d, item.ring_k + slot);
-        std::copy(qkv + 2 * width + from, qkv + 2 * width + from + d, item.ring_v + slot);
+        const int64_t ring = int64_t(layer) * m_.slots * width, slot = ring + ring_slot(m_, item.position) * width;
+        if (item.undo_decay) {
+            const int64_t place = int64_t(layer) * width;
+            std::copy(h + from, h + to, item.undo_decay + place + from);
+            std::copy(item.ring_k + slot + from, item.ring_k + slot + to, item.undo_k + place + from);
+            std::copy(item.ring_v + slot + from, item.ring_v + slot + to, item.undo_v + place + from);
+        }
+        const int8_t *q = shared_.qkv[t], *k = q + width, *v = k + width;
+        std::copy(k + from, k + to, item.ring_k + slot + from);
+        std::copy(v + from, v + to, item.ring_v + slot + from);
         int32_t* o = own.output.data();
-        attention(m_, head, qkv, item.ring_k + ring, item.ring_v + ring, item.position, o, own.attention);
-        int8_t* mixed = shared_.mixed[t] + from;
-        for (int i = 0; i < d; i++)
-            mixed[i] = int8_t(sat127(rnd(int64_t(o[i]) * b.mix_o + int64_t(h[from + i]) * b.mix_h, b.mix_shift)));
+        attention(m_, first, last, q, item.ring_k + ring, item.ring_v + ring, item.position, o, own.attention);
+        int8_t* mixed = shared_.mixed[t];
+        const double gain_o = b.mix_o, gain_h = b.mix_h;
+        for (int i = from; i < to; i++) mixed[i] = int8_t(rounded(o[i] * gain_o + h[i] * gain_h, -127, 127));
     }
 
     void head(Stream& stream, int thread);
@@ -207,6 +241,8 @@ class Engine {
     std::vector<Stream> streams_;  // [threads]; a pass over several tokens uses the first
     std::vector<Private> own_;     // [threads]
     Shared shared_;
+    Profile profile_{};
+    Clock::time_point last_;
     Item* items_ = nullptr;
     int count_ = 0, capacity_ = 0;
 };

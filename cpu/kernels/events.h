@@ -9,15 +9,16 @@ namespace symlight {
 class EventList {
    public:
     void reserve(int inputs, int vectors) {
-        rows_.resize(inputs + 4);
+        rows_.resize(inputs + 20);
         words_.resize(int64_t(inputs / 4 + 1) * vectors);
         totals_.resize(vectors);
-        any_.resize(inputs);
+        any_.resize(inputs + 64);
     }
     Events view() const { return {vectors_, groups_, rows_.data(), words_.data(), totals_.data()}; }
     int rows() const { return count_; }
 
-    // The list of one vector of signed bytes; with `all` zero events keep their rows.
+    // The list of one vector of signed bytes, which can be read up to the next multiple of 64; with `all` zero events
+    // keep their rows.
     void build(const int8_t* e, int inputs, bool all) {
         choose(e, inputs, all);
         vectors_ = 1;
@@ -60,11 +61,11 @@ class EventList {
 
    private:
     void choose(const int8_t* any, int inputs, bool all) {
-        int count = 0;
-        for (int i = 0; i < inputs; i++) {
-            rows_[count] = i;
-            count += all || any[i] != 0;
-        }
+        int count = inputs;
+        if (all)
+            for (int i = 0; i < inputs; i++) rows_[i] = i;
+        else
+            count = nonzero(any, inputs, rows_.data());
         count_ = count;
         groups_ = (count + 3) / 4;
         for (int i = count; i < 4 * groups_; i++) rows_[i] = rows_[count - 1];

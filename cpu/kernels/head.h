@@ -14,25 +14,28 @@ inline void Engine::head(Stream& stream, int thread) {
         if (!items_[t].want) continue;
         if (row % team_.size() == thread) {
             int8_t *input = shared_.head_input[row], *fused = shared_.fused_input[row];
-            for (int i = 0; i < m_.width; i++)
-                input[i] = int8_t(sat127(rnd(int64_t(stream.c[t][i]) * h.input_multiplier, h.input_shift)));
+            const int32_t* c = stream.c[t];
+            const double scale = h.input_scale;
+            for (int i = 0; i < m_.width; i++) input[i] = int8_t(rounded(c[i] * scale, -127, 127));
             std::copy(input, input + m_.width, fused);
         }
         row++;
     }
     team_.barrier();
     list(h.prior, stream.events, shared_.head_input, wanted, thread);
-    multiply_by(h.prior, stream.events, shared_.head_input, wanted, thread,
+    multiply_by(kPriorTime, h.prior, stream.events, shared_.head_input, wanted, thread,
                 [&](int row, int from, int to, const int32_t* acc) {
                     int8_t* g = shared_.fused_input[row] + m_.width;
                     for (int o = from; o < to; o++)
-                        g[o] = h.gelu_table[128 + sat(requantise(acc[o], h.prior_multiplier[o], h.prior_shift[o]), 8)];
+                        g[o] = h.gelu_table[128 + rounded(acc[o] * h.prior_scale[o], 8)];
                 });
     team_.barrier();
+    spent(kPriorTime, thread);
     list(h.fused, stream.events, shared_.fused_input, wanted, thread);
     logits(wanted, stream, thread);
     team_.barrier();
     if (thread == 0) choose(wanted);
+    spent(kHeadTime, thread);
 }
 
 // Logits of this thread's share of the vocabulary, and the largest of them; ties go to the lowest id.
@@ -43,7 +46,7 @@ inline void Engine::logits(int wanted, Stream& stream, int thread) {
         if (items_[t].want) outputs.push_back(items_[t].logits);
     std::fill_n(own.best.begin(), wanted, INT64_MIN);
     const int32_t* scale = m_.head.fused_scale;
-    multiply_by(m_.head.fused, stream.events, shared_.fused_input, wanted, thread,
+    multiply_by(kHeadTime, m_.head.fused, stream.events, shared_.fused_input, wanted, thread,
                 [&](int row, int from, int to, const int32_t* acc) {
                     int64_t best = own.best[row], largest = INT64_MIN;
                     for (int o = from; o < to; o++) largest = std::max(largest, int64_t(acc[o]) * scale[o]);

@@ -5,6 +5,9 @@
 //   dot_weight(acc, w, e)   acc += sum over each group of four of weight * event
 //   dot_key(acc, k, x)      the same of two signed vectors; k comes from a ring
 //   dot_value(acc, v, d)    the same of signed values and unsigned digits
+//   sum4(v, sums)           the sums of the lanes of four Vecs
+//   nonzero(x, count, rows) the indices of nonzero bytes, in order; gives their number. May write 16 entries too many,
+//                           and read up to the next multiple of 64 bytes
 //
 // Weights are stored as weight + 128. An instruction set may multiply a biased operand: its accumulators then
 // hold kWeightBias * sum(e), kKeyBias * sum(x) or kValueBias * sum(d) too much, which the callers subtract.

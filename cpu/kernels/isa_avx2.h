@@ -45,6 +45,23 @@ inline int32_t sum(Vec v) {
     return _mm_cvtsi128_si32(_mm_add_epi32(half, _mm_shuffle_epi32(half, 0xB1)));
 }
 
+inline void sum4(const Vec v[4], int32_t sums[4]) {
+    const Vec all = _mm256_hadd_epi32(_mm256_hadd_epi32(v[0], v[1]), _mm256_hadd_epi32(v[2], v[3]));
+    const __m128i half = _mm_add_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(sums), half);
+}
+
+inline int nonzero(const int8_t* x, int count, int32_t* rows) {
+    int found = 0;
+    for (int i = 0; i < count; i += 32) {
+        const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + i));
+        uint32_t mask = ~uint32_t(_mm256_movemask_epi8(_mm256_cmpeq_epi8(bytes, _mm256_setzero_si256())));
+        if (count - i < 32) mask &= (uint32_t(1) << (count - i)) - 1;
+        for (; mask; mask &= mask - 1) rows[found++] = i + __builtin_ctz(mask);
+    }
+    return found;
+}
+
 inline void interleave4(Bytes a, Bytes b, Bytes c, Bytes d, Bytes* q) {
     const Bytes ab_low = _mm256_unpacklo_epi8(a, b), ab_high = _mm256_unpackhi_epi8(a, b);
     const Bytes cd_low = _mm256_unpacklo_epi8(c, d), cd_high = _mm256_unpackhi_epi8(c, d);

@@ -27,6 +27,33 @@ inline Vec dot_key(Vec acc, Bytes k, Bytes x) {
 inline Vec dot_value(Vec acc, Bytes v, Bytes digits) { return _mm512_dpbusd_epi32(acc, digits, v); }
 inline int32_t sum(Vec v) { return _mm512_reduce_add_epi32(v); }
 
+inline void sum4(const Vec v[4], int32_t sums[4]) {
+    const Vec ab = _mm512_add_epi32(_mm512_unpacklo_epi32(v[0], v[1]), _mm512_unpackhi_epi32(v[0], v[1]));
+    const Vec cd = _mm512_add_epi32(_mm512_unpacklo_epi32(v[2], v[3]), _mm512_unpackhi_epi32(v[2], v[3]));
+    const Vec all = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+    const __m256i half = _mm256_add_epi32(_mm512_castsi512_si256(all), _mm512_extracti32x8_epi32(all, 1));
+    const __m128i quarter = _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(sums), quarter);
+}
+
+inline int nonzero(const int8_t* x, int count, int32_t* rows) {
+    int found = 0;
+    const __m512i step = _mm512_set1_epi32(16);
+    __m512i index = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    for (int i = 0; i < count; i += 64) {
+        const __m512i bytes = _mm512_loadu_si512(x + i);
+        uint64_t mask = _mm512_test_epi8_mask(bytes, bytes);
+        if (count - i < 64) mask &= (uint64_t(1) << (count - i)) - 1;
+        for (int part = 0; part < 4; part++) {
+            _mm512_storeu_si512(rows + found, _mm512_maskz_compress_epi32(__mmask16(mask), index));
+            found += __builtin_popcount(uint32_t(mask & 0xFFFF));
+            mask >>= 16;
+            index = _mm512_add_epi32(index, step);
+        }
+    }
+    return found;
+}
+
 inline void interleave4(Bytes a, Bytes b, Bytes c, Bytes d, Bytes* q) {
     const Bytes ab_low = _mm512_unpacklo_epi8(a, b), ab_high = _mm512_unpackhi_epi8(a, b);
     const Bytes cd_low = _mm512_unpacklo_epi8(c, d), cd_high = _mm512_unpackhi_epi8(c, d);

@@ -49,6 +49,19 @@ inline Vec dot_value(Vec acc, Bytes v, Bytes digits) {
 }
 inline int32_t sum(Vec v) { return vaddvq_s32(v); }
 
+inline void sum4(const Vec v[4], int32_t sums[4]) {
+    vst1q_s32(sums, vpaddq_s32(vpaddq_s32(v[0], v[1]), vpaddq_s32(v[2], v[3])));
+}
+
+inline int nonzero(const int8_t* x, int count, int32_t* rows) {
+    int found = 0;
+    for (int i = 0; i < count; i++) {
+        rows[found] = i;
+        found += x[i] != 0;
+    }
+    return found;
+}
+
 inline void interleave4(Bytes a, Bytes b, Bytes c, Bytes d, Bytes* q) {
     const uint16x8_t ab_low = vreinterpretq_u16_u8(vzip1q_u8(a, b)), cd_low = vreinterpretq_u16_u8(vzip1q_u8(c, d));
     const uint16x8_t ab_high = vreinterpretq_u16_u8(vzip2q_u8(a, b)), cd_high = vreinterpretq_u16_u8(vzip2q_u8(c, d));

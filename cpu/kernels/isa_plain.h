@@ -49,6 +49,19 @@ inline Vec dot_value(Vec acc, Bytes v, Bytes digits) {
 }
 inline int32_t sum(Vec v) { return v.lane[0] + v.lane[1] + v.lane[2] + v.lane[3]; }
 
+inline void sum4(const Vec v[4], int32_t sums[4]) {
+    for (int i = 0; i < 4; i++) sums[i] = sum(v[i]);
+}
+
+inline int nonzero(const int8_t* x, int count, int32_t* rows) {
+    int found = 0;
+    for (int i = 0; i < count; i++) {
+        rows[found] = i;
+        found += x[i] != 0;
+    }
+    return found;
+}
+
 inline void interleave4(Bytes a, Bytes b, Bytes c, Bytes d, Bytes* q) {
     for (int i = 0; i < 16; i++) {
         uint8_t* group = q[i / 4].byte + i % 4 * 4;

@@ -191,6 +191,22 @@ inline void blocks_strip(const Matrix& m, const Dense& d, int32_t* acc, int64_t 
             d.vectors);
 }
 
+// The sum of `size` bytes in groups of four with weights 1, 2, 3, 4 (modulo 2^32): reads at full speed, as a yardstick.
+inline int64_t read_sum(const uint8_t* data, int64_t size) {
+    const Bytes weights = spread_word(0x04030201);
+    Vec sums[8];
+    for (Vec& v : sums) v = zero();
+    for (int64_t at = 0; at < size; at += 8 * kVector) {
+        for (int i = 0; i < 8; i++) {
+            prefetch(data + at + i * kVector + kAhead);
+            sums[i] = dot_weight(sums[i], load_bytes(data + at + i * kVector), weights);
+        }
+    }
+    int64_t total = 0;
+    for (const Vec& v : sums) total += sum(v);
+    return total;
+}
+
 // ---- either ------------------------------------------------------------------------------------
 
 // Calls use(first, count, acc, acc_stride) for the outputs [begin, end), multiples of kStrip, a part at a time:

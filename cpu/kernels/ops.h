@@ -1,36 +1,52 @@
-// The elementwise integer arithmetic of docs/arithmetic.md; names follow model/ops.py.
+// The elementwise integer arithmetic of docs/arithmetic.md.
+//
+// `rnd(x * M, sh)` is computed in double precision, which vectorises on every instruction set and is exact here: M / 2^sh
+// is exact in a double, products have at most 49 bits, and adding a half to a product spans at most 50.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+
+#include "abi.h"
 
 namespace symlight {
 
-inline int64_t rnd(int64_t x, int s) { return (x + (int64_t(1) << (s - 1)) + (x >> 63)) >> s; }
-inline int64_t clamp(int64_t x, int64_t low, int64_t high) { return std::max(std::min(x, high), low); }
-inline int64_t sat(int64_t x, int bits) {
-    return clamp(x, -(int64_t(1) << (bits - 1)), (int64_t(1) << (bits - 1)) - 1);
+// x rounded half away from zero, clamped to [low, high].
+inline int32_t rounded(double x, double low, double high) {
+    x += std::copysign(0.5, x);
+    x = x < low ? low : x;
+    x = x > high ? high : x;
+    return int32_t(x);  // truncates
 }
-inline int64_t sat127(int64_t x) { return clamp(x, -127, 127); }
-inline int64_t requantise(int64_t acc, int32_t multiplier, int32_t shift) {
-    return sat(rnd(acc * multiplier, shift), 18);
+inline int32_t rounded(double x, int bits) {
+    return rounded(x, -double(int64_t(1) << (bits - 1)), double((int64_t(1) << (bits - 1)) - 1));
 }
-inline int64_t event(int64_t acc, int32_t threshold, int32_t multiplier, int32_t shift) {
-    const int64_t value = sat127(requantise(acc, multiplier, shift));
-    return std::abs(acc) >= threshold ? value : 0;
+inline int32_t requantise(int32_t acc, double scale) { return rounded(acc * scale, 18); }
+inline int32_t clamp(int32_t x, int32_t low, int32_t high) {
+    x = x < low ? low : x;
+    return x > high ? high : x;
+}
+inline int32_t sat(int32_t x, int bits) { return clamp(x, -(1 << (bits - 1)), (1 << (bits - 1)) - 1); }
+inline int32_t event(int32_t acc, int32_t threshold, double scale) {
+    const int32_t value = rounded(acc * scale, -127, 127), size = acc < 0 ? -acc : acc;
+    return size < threshold ? 0 : value;
 }
 inline int bit_length(uint64_t x) { return x ? 64 - __builtin_clzll(x) : 0; }
 
-// One step of the input neuron; gives the spike.
+// rnd of integers, for the few places where nothing is gained by vectors.
+inline int64_t rnd(int64_t x, int s) { return (x + (int64_t(1) << (s - 1)) + (x >> 63)) >> s; }
+
+// One step of the input neuron; gives the spike. |membrane| * leak < 2^30.
 inline int8_t lif_step(int16_t& membrane, int32_t x, int32_t leak, int32_t bound, int32_t threshold) {
-    int64_t v = rnd(int64_t(membrane) * leak, 15) + x;
-    v = clamp(v, -bound, bound);
+    const int32_t product = membrane * leak;
+    const int32_t v = clamp(((product + (1 << 14) + (product >> 31)) >> 15) + x, -bound, bound);
     const bool spike = v >= threshold;
-    membrane = spike ? 0 : int16_t(v);
+    membrane = int16_t(spike ? 0 : v);
     return spike;
 }
 
-inline int16_t decay_step(int16_t h, int32_t z, int32_t beta) {
-    return int16_t(h + rnd(int64_t(z - h) * beta, 16));
+inline int16_t decay_step(int16_t h, int32_t z, double beta) {
+    return int16_t(h + rounded((z - h) * beta, 18));
 }
 
 // Layer normalisation of pre [width] -> y [width].
@@ -44,11 +60,12 @@ inline void layer_norm(const int32_t* pre, const Norm& norm, const int32_t* rsqr
     const int64_t mean = rnd(total * inv_width, 32);
     const int64_t spread = squares - mean * (2 * total - width * mean) + norm.epsilon;
     const int e = (bit_length(spread) - 1) >> 1;
-    const int64_t r = rsqrt[(spread << 6) >> (2 * e)];
-    const int32_t centre = int32_t(mean);
+    const double r = std::ldexp(rsqrt[(spread << 6) >> (2 * e)], 1 - e);
+    const double scale = std::ldexp(1.0, -norm.gamma_shift);
+    const int32_t centre = int32_t(mean), *gamma = norm.gamma, *beta = norm.beta;
     for (int i = 0; i < width; i++) {
-        const int64_t n = sat(rnd(int64_t(pre[i] - centre) * r, e - 1), 19);
-        y[i] = int32_t(sat(rnd(n * norm.gamma[i], norm.gamma_shift) + norm.beta[i], 16));
+        const double n = rounded((pre[i] - centre) * r, 19);
+        y[i] = sat(rounded(n * gamma[i] * scale, 31) + beta[i], 16);
     }
 }
 

@@ -54,7 +54,7 @@ def test_structures_are_written_as_python_has_them():
     text = abi.header()
     for structure in abi.STRUCTURES:
         body = re.search(rf"struct {structure.__name__} {{(.*?)}};", text, re.DOTALL).group(1)
-        assert re.findall(r"(\w+);", body) == [name for name, _ in structure._fields_]
+        assert re.findall(r"(\w+)(?:\[\d+\])?;", body) == [name for name, _ in structure._fields_]
 
 
 def test_instruction_sets():

@@ -150,7 +150,7 @@ READ_BYTES = 4096  # `symlight_read` takes multiples
 
 
 class Profile(Structure):
-    """Sums over all passes by OPERATIONS: nanoseconds of thread 0, and bytes of weights read by all threads."""
+    """Sums over all passes by OPERATIONS: nanoseconds of thread 0, bytes of weights that all threads read."""
 
     _fields_ = fields("Profile", nanoseconds=c_int64 * len(OPERATIONS), bytes=c_int64 * len(OPERATIONS))
 

@@ -57,7 +57,7 @@ class Weights:
 
     @property
     def matrix_bytes(self) -> int:
-        """Bytes from the first matrix to the end of the last one: what a pass reads when it reads every row."""
+        """Bytes from the first matrix to the end of the last: what a pass reads when it reads every row."""
         return self._places["embedding"].offset
 
     def structure(self, every_row: bool = False) -> abi.Model:

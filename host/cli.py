@@ -19,6 +19,7 @@ from .commands.import_v1 import import_v1
 from .commands.inspect import devices, inspect
 from .commands.packaging import manifests, package
 from .commands.selftest import selftest
+from .commands.serve import serve
 from .device.verify import VerificationError
 
 EXIT_DIFFERENT, EXIT_ERROR, EXIT_INTERRUPTED = 1, 2, 130
@@ -46,6 +47,7 @@ for command in (
     quantise,
     synthesize,
     import_v1,
+    serve,
 ):
     cli.add_command(command)
 

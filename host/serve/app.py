@@ -1,0 +1,305 @@
+"""The application: paths, authorisation, errors as JSON (docs/serving.md)."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import time
+from collections.abc import AsyncIterator
+from importlib.resources import files
+from typing import Any, TypeVar
+
+from fastapi import FastAPI, Request
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from pydantic import BaseModel, ValidationError
+from starlette.exceptions import HTTPException
+
+import symlight
+
+from .answers import DONE, Answer, error_json, event
+from .guard import Guard, bearer_key
+from .job import Finish, Job, Wish
+from .requests import (
+    BadRequest,
+    ChatBody,
+    CompletionBody,
+    DetokenizeBody,
+    TokenizeBody,
+    chat_wishes,
+    completion_wishes,
+    without_neutral,
+)
+from .scheduler import Draining, QueueFull
+from .service import Service, Sink
+from .settings import client_name
+
+CHAT_TOKENS = 256  # of an answer, unless the request says how many
+GONE_POLL_SECONDS = 0.05
+RETRY_AFTER_SECONDS = 1
+_log = logging.getLogger("symlight.serve")
+_Body = TypeVar("_Body", bound=BaseModel)
+
+
+def create_app(service: Service) -> FastAPI:
+    """The ASGI application of a service."""
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        await asyncio.to_thread(service.close)
+
+    app = FastAPI(title="symlight", version=symlight.__version__, lifespan=lifespan, openapi_url=None)
+    routes = _Routes(service)
+    app.add_middleware(Guard, service=service)
+    app.add_exception_handler(BadRequest, _bad_request)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(Exception, _internal_error)
+    for method, path, handler in (
+        ("GET", "/", routes.page),
+        ("GET", "/health", routes.health),
+        ("GET", "/ready", routes.ready),
+        ("GET", "/metrics", routes.metrics),
+        ("GET", "/v1/models", routes.models),
+        ("GET", "/v1/status", routes.status),
+        ("GET", "/tokenizer_info", routes.tokenizer_info),
+        ("POST", "/tokenize", routes.tokenize),
+        ("POST", "/detokenize", routes.detokenize),
+        ("POST", "/v1/completions", routes.completions),
+        ("POST", "/v1/chat/completions", routes.chat),
+    ):
+        app.add_api_route(path, handler, methods=[method], response_model=None)
+    return app
+
+
+class _Routes:
+    def __init__(self, service: Service):
+        self._service = service
+        self._settings = service.settings
+
+    # ---- small paths ----
+
+    async def page(self) -> Response:
+        return HTMLResponse(
+            files("symlight.host.serve").joinpath("page.html").read_text(encoding="utf-8"),
+            headers={"Content-Security-Policy": "default-src 'self' 'unsafe-inline'; frame-ancestors 'none'"},
+        )
+
+    async def health(self) -> dict:
+        return {"status": "ok"}
+
+    async def ready(self) -> Response:
+        ready = self._service.scheduler.alive
+        return JSONResponse({"ready": ready}, 200 if ready else 503)
+
+    async def metrics(self) -> Response:
+        return PlainTextResponse(
+            self._service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8"
+        )
+
+    async def status(self) -> dict:
+        """What the built-in page shows."""
+        return {"model": self._service.name, "device": self._service.device} | {
+            "metrics": self._service.metrics.summary()
+        }
+
+    async def models(self) -> dict:
+        meta = self._service.package.meta
+        one = {"id": self._service.name, "object": "model", "created": 0, "owned_by": "symlight"}
+        about = {"digest": self._service.package.digest, "synthetic": meta.synthetic}
+        return {"object": "list", "data": [one | about]}
+
+    async def tokenizer_info(self) -> dict:
+        tokenizer = self._service.package.tokenizer
+        names = {
+            f"{name}_token": None if token is None else self._service.spell(token)
+            for name, token in tokenizer.special().items()
+        }
+        return names | {"chat_template": None, "vocab_size": self._service.package.shape.vocab}
+
+    async def tokenize(self, request: Request) -> dict:
+        body = await self._body(request, TokenizeBody)
+        tokens = self._service.encode(body.prompt)
+        return {"tokens": tokens, "count": len(tokens), "max_model_len": self._settings.max_prompt}
+
+    async def detokenize(self, request: Request) -> dict:
+        body = await self._body(request, DetokenizeBody)
+        vocab = self._service.package.shape.vocab
+        for token in body.tokens:
+            if not 0 <= token < vocab:
+                raise BadRequest(f"token {token} is outside the vocabulary 0..{vocab - 1}", "tokens")
+        return {"prompt": self._service.package.tokenizer.decode(body.tokens)}
+
+    # ---- completions ----
+
+    async def completions(self, request: Request) -> Response:
+        body = await self._body(request, CompletionBody)
+        vocab = self._service.package.shape.vocab
+        wishes = completion_wishes(body, self._service.encode, vocab, self._settings)
+        return await self._answer(request, body, wishes, chat=False)
+
+    async def chat(self, request: Request) -> Response:
+        body = await self._body(request, ChatBody)
+        prompt = self._service.encode(self._service.template(body.messages), "messages")
+        vocab = self._service.package.shape.vocab
+        wishes = chat_wishes(body, prompt, vocab, CHAT_TOKENS, self._settings)
+        return await self._answer(request, body, wishes, chat=True)
+
+    async def _answer(self, request: Request, body, wishes: list[Wish], *, chat: bool) -> Response:
+        if body.stream_options is not None and not body.stream:
+            raise BadRequest("stream_options needs stream: true", "stream_options")
+        if self._settings.log_prompts:
+            _log.info("prompt %r", wishes[0].prompt)
+        service, settings = self._service, self._settings
+        sink = Sink(live=bool(body.stream))
+        client = client_name(
+            bearer_key(request.headers.get("authorization")),
+            request.client.host if request.client else "",
+            settings.keys,
+        )
+        deadline = time.monotonic() + settings.request_timeout
+        jobs = service.jobs(wishes, sink, client, deadline)
+        try:
+            service.scheduler.submit(*jobs)
+        except QueueFull:
+            raise BadRequest(
+                "too many requests wait; try again later", status=429, code="queue_full"
+            ) from None
+        except Draining:
+            raise BadRequest("the server is shutting down", status=503) from None
+        answer = Answer(chat, service.name, wishes, service.spell)
+        if body.stream:
+            usage = body.stream_options is not None and body.stream_options.include_usage
+            return await self._streamed(jobs, sink, answer, usage)
+        return await self._whole(request, jobs, sink, answer)
+
+    async def _whole(self, request: Request, jobs: list[Job], sink: Sink, answer: Answer) -> Response:
+        watcher = asyncio.ensure_future(_cancel_when_gone(request, jobs))
+        failed = None
+        try:
+            async for index, what in sink.events(jobs):
+                if isinstance(what, Finish):
+                    answer.choices[index].reason = what.reason
+                    failed = failed or (what if what.error else None)
+                else:
+                    answer.choices[index].add(what)
+        finally:
+            watcher.cancel()
+            for job in jobs:
+                job.cancel()
+        if failed is not None:
+            raise BadRequest(failed.error, status=failed.status)
+        return JSONResponse(answer.whole())
+
+    async def _streamed(self, jobs: list[Job], sink: Sink, answer: Answer, usage: bool) -> Response:
+        events = sink.events(jobs)
+        first = await anext(events)  # an error before any text is an error answer
+        if isinstance(first[1], Finish) and first[1].error:
+            for job in jobs:
+                job.cancel()
+            raise BadRequest(first[1].error, status=first[1].status)
+
+        async def lines() -> AsyncIterator[str]:
+            try:
+                for line in answer.first_events():
+                    yield line
+                for line in _lines(answer, *first):
+                    yield line
+                async for index, what in events:
+                    for line in _lines(answer, index, what):
+                        yield line
+                if usage:
+                    yield answer.usage_event()
+                yield DONE
+            finally:  # also when the client has gone
+                for job in jobs:
+                    job.cancel()
+
+        return StreamingResponse(
+            lines(), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+        )
+
+    async def _body(self, request: Request, kind: type[_Body]) -> _Body:
+        data = await _json(request, self._settings.max_body, self._settings.body_timeout)
+        name = data.get("model") if isinstance(data, dict) else None
+        try:
+            body = kind.model_validate(without_neutral(data))
+        except ValidationError as error:
+            raise _named(error) from error
+        if name not in (None, self._service.name):
+            raise BadRequest(
+                f"the model {name!r} does not exist; this server has {self._service.name!r}",
+                "model",
+                404,
+                "model_not_found",
+            )
+        return body
+
+
+def _lines(answer: Answer, index: int, what) -> list[str]:
+    if isinstance(what, Finish):
+        if what.error:
+            return [event(error_json(what.error, kind="server_error"))]
+        answer.choices[index].reason = what.reason
+        return [answer.finish_event(index)]
+    answer.choices[index].add(what)
+    return [answer.piece_event(index, what)]
+
+
+async def _cancel_when_gone(request: Request, jobs: list[Job]) -> None:
+    while not await request.is_disconnected():
+        await asyncio.sleep(GONE_POLL_SECONDS)
+    for job in jobs:
+        job.cancel()
+
+
+async def _json(request: Request, most: int, seconds: float) -> Any:
+    """The body as JSON; a `BadRequest` where it is too long, too slow, or not JSON."""
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > most:
+        raise BadRequest(f"the body has {declared} bytes; at most {most} are taken", status=413)
+    body = bytearray()
+    try:
+        async with asyncio.timeout(seconds):
+            async for part in request.stream():
+                body += part
+                if len(body) > most:
+                    raise BadRequest(f"the body has more than {most} bytes", status=413)
+    except TimeoutError:
+        raise BadRequest("the body did not arrive in time", status=408) from None
+    try:
+        return json.loads(body.decode("utf-8"), parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"the body is not UTF-8 text (byte {error.start})") from error
+    except (ValueError, RecursionError) as error:
+        raise BadRequest(f"the body is not JSON: {error}") from error
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _named(error: ValidationError) -> BadRequest:
+    """The first fault of a body, with the field's name."""
+    fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    field = ".".join(str(part) for part in fault["loc"]) or None
+    top = str(fault["loc"][0]) if fault["loc"] else None
+    if fault["type"] == "extra_forbidden":
+        return BadRequest(f"{field} is not a field that this server knows", top, code="unknown_field")
+    return BadRequest(f"{field}: {fault['msg']}", top)
+
+
+async def _bad_request(request: Request, error: Exception) -> Response:
+    assert isinstance(error, BadRequest)
+    kind = "invalid_request_error" if error.status < 500 else "server_error"
+    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if error.status in (429, 503) else None
+    body = error_json(error.sentence, kind=kind, field=error.field, code=error.code)
+    return JSONResponse(body, 400 if error.status == 499 else error.status, headers)
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return JSONResponse(error_json(str(error.detail), kind="invalid_request_error"), error.status_code)
+
+
+async def _internal_error(request: Request, error: Exception) -> Response:
+    return JSONResponse(error_json("an internal error; the server's log has it", kind="server_error"), 500)

@@ -1,0 +1,53 @@
+"""What every request passes: the key, and the count of answers by path and status."""
+
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from .answers import error_json
+from .service import Service
+
+OPEN_PATHS = ("/health", "/ready", "/")  # answered without a key
+
+
+def bearer_key(header: str | None) -> str | None:
+    """The key of an Authorization header."""
+    scheme, _, key = (header or "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else None
+
+
+class Guard:
+    """ASGI middleware of the application."""
+
+    def __init__(self, app: ASGIApp, service: Service):
+        self._app, self._service = app, service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        status = 500
+
+        async def counted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        app: ASGIApp = self._app
+        if scope["path"] not in OPEN_PATHS and not self._service.settings.admits(_key(scope)):
+            app = JSONResponse(
+                error_json("a valid key is needed: Authorization: Bearer KEY", kind="authentication_error"),
+                401,
+                {"WWW-Authenticate": "Bearer"},
+            )
+        try:
+            await app(scope, receive, counted)
+        finally:
+            route = scope.get("route")
+            path = getattr(route, "path", "other")
+            self._service.metrics.requests.labels(path, str(status)).inc()
+
+
+def _key(scope: Scope) -> str | None:
+    headers = dict(scope["headers"])
+    return bearer_key(headers.get(b"authorization", b"").decode("latin-1"))

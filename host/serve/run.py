@@ -1,0 +1,70 @@
+"""Uvicorn with the server's limits."""
+
+import asyncio
+import socket
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from symlight.base.errors import UserError
+
+from .app import create_app
+from .service import Service
+from .settings import ServerSettings
+
+MOST_HEADER_BYTES = 64 * 1024
+KEEP_ALIVE_SECONDS = 30
+BACKLOG = 256
+
+
+def _patient_protocol(seconds: float) -> type[H11Protocol]:
+    """A protocol that closes connections whose first request does not arrive."""
+
+    class PatientProtocol(H11Protocol):
+        def connection_made(self, transport) -> None:
+            super().connection_made(transport)
+            self._first = self.loop.call_later(seconds, self._give_up)
+
+        def _give_up(self) -> None:
+            if self.cycle is None and not self.transport.is_closing():
+                self.transport.close()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._first.cancel()
+            super().connection_lost(exc)
+
+    return PatientProtocol
+
+
+def bound_socket(settings: ServerSettings) -> socket.socket:
+    """A listening socket; a `UserError` when the address cannot be used. Port 0 takes a free one."""
+    try:
+        return socket.create_server(
+            (settings.host, settings.port),
+            family=socket.AF_INET6 if ":" in settings.host else socket.AF_INET,
+            backlog=BACKLOG,
+        )
+    except OSError as error:
+        raise UserError(
+            f"cannot listen on {settings.host} port {settings.port}: {error.strerror or error}; "
+            "give another --host or --port"
+        ) from error
+
+
+def serve(service: Service, listening: socket.socket) -> None:
+    """Serve until the process is told to end; what runs is finished first."""
+    settings = service.settings
+    config = uvicorn.Config(
+        create_app(service),
+        http=_patient_protocol(settings.header_timeout),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        limit_concurrency=settings.max_connections,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=int(settings.grace),
+        h11_max_incomplete_event_size=MOST_HEADER_BYTES,
+        lifespan="on",
+    )
+    asyncio.run(uvicorn.Server(config).serve(sockets=[listening]))

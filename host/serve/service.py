@@ -1,0 +1,141 @@
+"""A model behind a scheduler, without HTTP: what the application and a Ray deployment share."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from symlight.base.errors import UserError
+from symlight.model.package import Package
+
+from ..device.machine import Machine, Progress, silent
+from ..device.opening import DeviceOptions, OpenedDevice
+from .backends import backend_for, check_wish
+from .chat_template import ChatTemplate
+from .job import Finish, Job, Piece, Wish
+from .metrics import Metrics
+from .prefix_cache import PrefixCache
+from .requests import BadRequest
+from .scheduler import Scheduler
+from .settings import ServerSettings
+
+
+class Service:
+    """Runs wishes on a device.
+
+    Parameters
+    ----------
+    package : Package
+    options : DeviceOptions
+    settings : ServerSettings
+    """
+
+    def __init__(
+        self, package: Package, options: DeviceOptions, settings: ServerSettings, progress: Progress = silent
+    ):
+        self.package, self.settings = package, settings
+        self._options, self._opened = options, OpenedDevice(options, package.model, progress)
+        self._machine: Machine = self._opened.machine
+        self.name = package.meta.name
+        self.template = ChatTemplate(getattr(package.meta, "chat_template", None))
+        self.metrics = Metrics(package.shape, self._machine.clock_mhz)
+        self._cache = PrefixCache(settings.cache_bytes)
+        backend = backend_for(self._machine, self._reopen, package.meta.eos, settings.max_running)
+        self.scheduler = Scheduler(
+            backend,
+            self._cache,
+            max_queue=settings.max_queue,
+            max_running=settings.max_running,
+            observer=self.metrics,
+        )
+        self.metrics.watch("queue_length", "Choices that wait.", lambda: self.scheduler.waiting)
+        self.metrics.watch("running", "Choices in progress.", lambda: self.scheduler.running)
+        self.metrics.watch("kept_states", "States of ingested texts.", lambda: len(self._cache))
+        self.metrics.watch("kept_states_bytes", "Memory of these.", lambda: self._cache.used)
+
+    @property
+    def device(self) -> str:
+        return self._machine.name
+
+    def _reopen(self) -> Machine:
+        self._opened = OpenedDevice(self._options, self.package.model)
+        self._machine = self._opened.machine
+        return self._machine
+
+    # ---- text ----
+
+    def encode(self, text: str, field: str = "prompt") -> list[int]:
+        """Token ids of a text."""
+        try:
+            return self.package.tokenizer.encode(text)
+        except UserError as error:
+            raise BadRequest(str(error), field) from error
+
+    def spell(self, token: int) -> str:
+        """Text of a token by itself; its id in brackets where it has none."""
+        if self.package.tokenizer_bytes is not None:
+            text = self._tokenizer.decode([token])
+            if text:
+                return text
+        return f"<{token}>"
+
+    @property
+    def _tokenizer(self):
+        if not hasattr(self, "_kept_tokenizer"):
+            self._kept_tokenizer = self.package.tokenizer
+        return self._kept_tokenizer
+
+    # ---- jobs ----
+
+    def jobs(self, wishes: Sequence[Wish], sink: "Sink", client: str, deadline: float | None) -> list[Job]:
+        """A job per wish, checked against the device; not yet queued."""
+        made = []
+        for wish in wishes:
+            try:
+                job = Job(wish, self.package, sink.emit, client=client, deadline=deadline)
+                check_wish(self._machine, job)
+            except UserError as error:
+                raise BadRequest(str(error)) from error
+            made.append(job)
+        return made
+
+    def close(self) -> None:
+        self.scheduler.close(self.settings.grace)
+
+
+class Sink:
+    """Takes what the jobs of a request emit, in the scheduler's thread, to the request's event loop.
+
+    Parameters
+    ----------
+    live : bool
+        Hand on every piece at once; otherwise all pieces of a job together with its finish.
+    """
+
+    def __init__(self, live: bool):
+        self._live = live
+        self._loop = asyncio.get_running_loop()
+        self._queue: asyncio.Queue = asyncio.Queue()
+        self._kept: dict[Job, list[Piece]] = {}
+
+    def emit(self, job: Job, what: Piece | Finish) -> None:
+        """Called by a job, in the scheduler's thread."""
+        if isinstance(what, Piece) and not self._live:
+            self._kept.setdefault(job, []).append(what)
+            return
+        events = [*self._kept.pop(job, []), what]
+        try:
+            self._loop.call_soon_threadsafe(self._put, job, events)
+        except RuntimeError:  # the loop has ended: nobody reads any more
+            job.cancel()
+
+    def _put(self, job: Job, events: list) -> None:
+        for one in events:
+            self._queue.put_nowait((job, one))
+
+    async def events(self, jobs: Sequence[Job]) -> AsyncIterator[tuple[int, Piece | Finish]]:
+        """(number of the job, what it emitted) until all jobs are finished."""
+        numbers = {id(job): index for index, job in enumerate(jobs)}
+        left = len(jobs)
+        while left:
+            job, what = await self._queue.get()
+            left -= isinstance(what, Finish)
+            yield numbers[id(job)], what

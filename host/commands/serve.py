@@ -77,4 +77,4 @@ def serve(
             service = Service(package, options, settings, progress)
         address, at = listening.getsockname()[:2]
         click.echo(f"http://{address}:{at} serves {service.name} on {service.device}")
-        run.serve(service, listening)
+        run.run(run.server(service), listening)

@@ -91,6 +91,7 @@ class Message(_Body):
     role: Literal["system", "developer", "user", "assistant"]
     content: StrictStr | list[TextPart]
     name: StrictStr | None = None
+    refusal: None = None  # answers have it, and clients send answers back
 
     @property
     def text(self) -> str:

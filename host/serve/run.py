@@ -51,8 +51,8 @@ def bound_socket(settings: ServerSettings) -> socket.socket:
         ) from error
 
 
-def serve(service: Service, listening: socket.socket) -> None:
-    """Serve until the process is told to end; what runs is finished first."""
+def server(service: Service) -> uvicorn.Server:
+    """The server of a service, not yet started."""
     settings = service.settings
     config = uvicorn.Config(
         create_app(service),
@@ -67,4 +67,9 @@ def serve(service: Service, listening: socket.socket) -> None:
         h11_max_incomplete_event_size=MOST_HEADER_BYTES,
         lifespan="on",
     )
-    asyncio.run(uvicorn.Server(config).serve(sockets=[listening]))
+    return uvicorn.Server(config)
+
+
+def run(made: uvicorn.Server, listening: socket.socket) -> None:
+    """Serve until the process is told to end; what runs is finished first."""
+    asyncio.run(made.serve(sockets=[listening]))

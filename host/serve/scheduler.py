@@ -13,7 +13,7 @@ from .prefix_cache import PrefixCache
 
 MOST_FAILURES = 3  # device faults that one job may take part in
 FAULT_PAUSE_SECONDS = 0.1
-GATEWAY_TIMEOUT, UNAVAILABLE = 504, 503
+INTERNAL, GATEWAY_TIMEOUT, UNAVAILABLE = 500, 504, 503
 
 _log = logging.getLogger("symlight.serve")
 
@@ -173,7 +173,13 @@ class Scheduler:
             return
         self._observer.step(counts, len(turn), time.monotonic() - began)
         for one, outcome in zip(turn, outcomes, strict=True):
-            self._take(one, outcome)
+            try:
+                self._take(one, outcome)
+            except Exception:  # a defect costs its own request, not the others
+                _log.exception("a request failed")
+                if one in self._running:
+                    self._end(one)
+                one.job.finish(None, "an internal error; the server's log has it", INTERNAL)
 
     def _take(self, one: _Running, outcome: Outcome) -> None:
         job = one.job

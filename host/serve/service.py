@@ -65,7 +65,10 @@ class Service:
     def encode(self, text: str, field: str = "prompt") -> list[int]:
         """Token ids of a text."""
         try:
+            text.encode()
             return self.package.tokenizer.encode(text)
+        except UnicodeEncodeError as error:
+            raise BadRequest(f"{field} holds a lone surrogate, which is no character", field) from error
         except UserError as error:
             raise BadRequest(str(error), field) from error
 

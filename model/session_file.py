@@ -55,7 +55,7 @@ class SavedSession:
             written,
             position=np.int64(state.position),
             pending=np.int64(-1 if state.pending is None else state.pending),
-            **{name: state.meaningful(name) for name in ARRAYS},
+            **{name: np.ascontiguousarray(state.meaningful(name)) for name in ARRAYS},
             **extra,
         )
         return written.getvalue()
@@ -127,7 +127,8 @@ class _Reader:
             raise UserError(f"{self._source}: position {position} is outside 0..{MAX_POSITION}")
         if not -1 <= pending < self._shape.vocab:
             raise UserError(
-                f"{self._source}: pending token {pending} is outside the vocabulary 0..{self._shape.vocab - 1}"
+                f"{self._source}: pending token {pending} is outside the vocabulary "
+                f"0..{self._shape.vocab - 1}"
             )
         state = State.new(self._shape)
         state.position, state.pending = position, None if pending < 0 else pending

@@ -148,11 +148,10 @@ class Chat:
             self._console.print(f"[dim]{describe(self._sampling)}[/dim]", highlight=False)
 
     def _turn(self, line: str) -> None:
-        session, tokenizer = self._session, self._model.tokenizer
-        started = session.position > 0 or session.pending is not None
+        session = self._session
         # A line of the user is a line of the text: it starts behind what the model wrote.
-        prompt = tokenizer.encode(("\n" if started and line else "") + line)
-        output = TextOutput(tokenizer, prompt, show=True)
+        prompt = ("\n" if session.started and line else "") + line
+        output = TextOutput(show=True)
         # One token a run, so that a turn can end at any token: a started run cannot be stopped on a card.
         try:
             with _deferred_interrupt() as pressed:
@@ -161,7 +160,7 @@ class Chat:
                     max_new_tokens=self._n_new,
                     sampling=self._sampling,
                     stop=self._stop,
-                    on_token=lambda token: output.push(token.id),
+                    on_token=output.push,
                     should_stop=lambda: bool(pressed),
                 )
         finally:

@@ -83,7 +83,7 @@ def _one_turn(
     model: Model, session: Session, prompt: list[int], sampling: SamplingOptions, values: dict, console
 ) -> None:
     as_json, n_new, machine = values["as_json"], values["max_new_tokens"], model.machine
-    output = TextOutput(model.tokenizer, prompt, show=not as_json)
+    output = TextOutput(show=not as_json)
     rows: list[np.ndarray] = []
     count = 0
     with waiting(console, f"{machine.name}: {len(prompt)} prompt tokens") as status:
@@ -95,7 +95,7 @@ def _one_turn(
                 status.update(f"{machine.name}: token {count} of at most {n_new}")
             else:
                 status.stop()  # it would draw over the text
-            output.push(token.id)
+            output.push(token)
 
         try:
             done = session.complete(
@@ -114,7 +114,7 @@ def _one_turn(
             output.finish()
     if values["logits_out"]:
         _write_logits(values["logits_out"], rows, model.shape.vocab)
-    _report(model, done, output.text, values, console)
+    _report(model, done, values, console)
 
 
 def _eos(model: Model, values: dict) -> int | None:
@@ -133,10 +133,10 @@ def _write_logits(file: Path, rows: list[np.ndarray], vocab: int) -> None:
         raise UserError(f"the logits cannot be written to {file}: {error.strerror}") from error
 
 
-def _report(model: Model, done: Completion, text: str | None, values: dict, console) -> None:
+def _report(model: Model, done: Completion, values: dict, console) -> None:
     if values["stats"]:
         print_stats(console, done.turn, model.machine)
     if values["as_json"]:
-        click.echo(json.dumps(turn_json(done, model.machine, text), ensure_ascii=False))
+        click.echo(json.dumps(turn_json(done, model.machine), ensure_ascii=False))
     else:
         print_summary(console, done, model.machine)

@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from symlight.base.errors import UserError
 from symlight.model.sampling import SamplerSettings, SamplingOptions
-from symlight.model.state import State, saved_sampling
+from symlight.model.session_file import SavedSession, read_session, write_session
 
 from .choosing import HostChoice, Logits, RunOptions, TurnOptions, check_options, logit_fields, logit_row
 from .machine import Machine, OnToken, RunResult
@@ -32,6 +31,11 @@ class Turn:
     verified: bool | None
     wall_seconds: float
 
+    def then(self, second: "Turn", prompt: list[int]) -> "Turn":
+        """This turn and the next, which are one with `prompt` to the caller."""
+        result, seconds = self.result + second.result, self.wall_seconds + second.wall_seconds
+        return replace(second, prompt=prompt, result=result, wall_seconds=seconds)
+
 
 def _kept(result: RunResult, on_step: OnStep | None) -> RunResult:
     """The result without the logits that `on_step` has taken."""
@@ -54,6 +58,9 @@ class Session:
         Runs the reference beside; the first difference is a `VerificationError`.
     logit_scale : float | None
         Of the package: what one logit unit means. Sampled turns need it.
+    tokens : list of int | None
+        The session's tokens so far, the pending one included; the turns add theirs to the same list. Tokens
+        that nobody knows may be missing at its beginning.
     """
 
     def __init__(
@@ -63,8 +70,10 @@ class Session:
         eos: int | None = None,
         verifier: Verifier | None = None,
         logit_scale: float | None = None,
+        tokens: list[int] | None = None,
     ):
         self.machine, self.eos, self._verifier, self._scale = machine, eos, verifier, logit_scale
+        self.tokens = [] if tokens is None else tokens
         self._seconds = 0.0  # the machine's share of the current turn
 
     def turn(
@@ -159,6 +168,7 @@ class Session:
         newest = result.logits[-1]
         token = choice(newest, self.machine.position)
         self.machine.replace_pending(token)
+        self.tokens[-1] = token
         if self._verifier is not None:
             self._verifier.replace_pending(token)
         if on_token is not None:
@@ -176,6 +186,7 @@ class Session:
         started = time.monotonic()
         result = self.machine.run(prompt, n_new, eos, on_token, options)
         self._seconds += time.monotonic() - started
+        self.tokens += [*prompt, *result.tokens]
         if self._verifier is not None:
             self._verifier.check_run(self.machine, prompt, n_new, eos, result, options)
         return result
@@ -183,26 +194,27 @@ class Session:
     def reset(self) -> None:
         """Start again from zero state."""
         self.machine.reset()
+        self.tokens.clear()
         if self._verifier is not None:
             self._verifier.reset()
 
+    @property
+    def begun(self) -> bool:
+        """Whether the text began before `tokens`."""
+        return len(self.tokens) < self.machine.position + (self.machine.pending is not None)
+
     def save(self, path: Path, sampling: SamplingOptions | None = None) -> None:
-        """Write the session state to a file, with the sampling options that a resumed run needs if given."""
-        data = self.machine.read_state().to_bytes(sampling)
-        try:
-            path.write_bytes(data)
-        except OSError as error:
-            raise UserError(f"cannot write the session state to {path}: {error.strerror}") from error
+        """Write the session to a file, with the sampling options that a resumed run needs if given."""
+        tokens = None if self.begun else self.tokens
+        state = self.machine.read_state()
+        write_session(path, SavedSession(state=state, sampling=sampling, tokens=tokens))
 
     def load(self, path: Path) -> SamplingOptions | None:
-        """Go on from a state that `save` wrote; returns the sampling options that it holds."""
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise UserError(f"cannot read the session state {path}: {error.strerror}") from error
-        state = State.from_bytes(self.machine.shape, data, str(path))
-        sampling = saved_sampling(data, str(path))
-        self.machine.write_state(state)
+        """Go on from a session that `save` wrote; returns the sampling options that it holds."""
+        saved = read_session(path, self.machine.shape)
+        self.machine.write_state(saved.state)
+        pending = saved.state.pending
+        self.tokens[:] = ([] if pending is None else [pending]) if saved.tokens is None else saved.tokens
         if self._verifier is not None:
-            self._verifier.set_state(state)
-        return sampling
+            self._verifier.set_state(saved.state)
+        return saved.sampling

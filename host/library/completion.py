@@ -7,7 +7,7 @@ import numpy as np
 
 from symlight.model.likelihood import log_probabilities
 from symlight.model.sampling import SamplingOptions, candidates
-from symlight.model.tokenizer import Tokenizer
+from symlight.model.tokenizer import TextStream
 
 from ..device.session import Turn
 
@@ -30,8 +30,8 @@ class Token:
     ----------
     id : int
     text : str | None
-        What the token adds to the text. It is empty while a character is incomplete, and for the end of the
-        sequence; None without a tokenizer.
+        What the token adds to the text of its session. It is empty while a character is incomplete, and for
+        the end of the sequence; None without a tokenizer.
     position : int
         Of the token in its session; the first has position 0.
     logprob : float | None
@@ -57,7 +57,8 @@ class Completion:
     tokens : list of Token
         The generated tokens.
     text : str | None
-        Their text, without the stop text that ended it; None without a tokenizer.
+        Their text, without the stop text that ended it; None without a tokenizer. A character that is
+        incomplete at the end belongs to the text of the session's next call.
     stop_reason : str
         "length", "eos" or "stop".
     prompt : list of Token
@@ -125,12 +126,11 @@ class StopText:
         return self.text[: min(places)] if places else self.text
 
 
-def spelled(tokenizer: Tokenizer | None, tokens: Sequence[int], context: Sequence[int]) -> list[str | None]:
-    """The text that each of `tokens` adds after `context`."""
-    if tokenizer is None:
-        return [None] * len(tokens)
-    stream = tokenizer.stream(context)
-    pieces = [stream.push(token) for token in tokens]
-    if pieces:
-        pieces[-1] += stream.flush()
-    return pieces
+def labelled(
+    stream: TextStream | None, ids: Sequence[int], position: int, scores: Sequence | None
+) -> list[Token]:
+    """Tokens from `position` on: each with the text that it adds to what `stream` has read, and its score."""
+    return [
+        Token(token, None if stream is None else stream.push(token), position + index, *(score or ()))
+        for index, (token, score) in enumerate(zip(ids, scores or [None] * len(ids), strict=True))
+    ]

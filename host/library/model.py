@@ -113,10 +113,13 @@ class Model:
     def shape(self) -> ModelShape:
         return self.package.shape
 
-    def encode(self, prompt: Prompt) -> list[int]:
-        """Token ids of a text; a sequence of ids stays as it is."""
+    def encode(self, prompt: Prompt, *, continues: bool = False) -> list[int]:
+        """Token ids of a text; a sequence of ids stays as it is.
+
+        A text that `continues` a session keeps its leading blanks, and its tokenizer adds none.
+        """
         if isinstance(prompt, str):
-            return (self.tokenizer or self.package.tokenizer).encode(prompt)
+            return (self.tokenizer or self.package.tokenizer).encode(prompt, continues=continues)
         return [int(token) for token in prompt]
 
     def check(self, *, sampling: SamplingOptions = GREEDY, penalties: Penalties = NO_PENALTIES) -> None:

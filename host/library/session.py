@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,12 +11,13 @@ from symlight.base.errors import UserError
 from symlight.model.penalties import NO_PENALTIES, Penalties
 from symlight.model.sampling import GREEDY, SamplingOptions
 from symlight.model.state import State
+from symlight.model.tokenizer import TextStream
 
 from ..device.choosing import Logits, TurnOptions
 from ..device.machine import RunResult, check_input
 from ..device.session import Session as DeviceSession
-from ..device.session import ShouldStop, Turn
-from .completion import MAX_ALTERNATIVES, Completion, Scorer, StopText, Token, spelled
+from ..device.session import ShouldStop
+from .completion import MAX_ALTERNATIVES, Completion, Scorer, StopText, Token, labelled
 
 if TYPE_CHECKING:
     from .model import Model, Prompt
@@ -38,6 +38,9 @@ class Session:
         The state while it is not on the device. For `Model` only.
     lost : str | None
         Why the session cannot go on, or None.
+    tokens : list of int
+        The tokens so far, the pending one included. A session that began as a bare state knows the pending
+        one only.
     """
 
     def __init__(self, model: "Model"):
@@ -45,6 +48,7 @@ class Session:
         self.stored: State | None = None
         self.sampling: SamplingOptions | None = None
         self.lost: str | None = None
+        self.tokens: list[int] = []
 
     # ---- state ----
 
@@ -66,12 +70,18 @@ class Session:
             return self._model.machine.pending
         return None if self.stored is None else self.stored.pending
 
+    @property
+    def started(self) -> bool:
+        """Whether there is any text."""
+        return self.position > 0 or self.pending is not None
+
     def reset(self) -> None:
         """Start again from nothing."""
         with self._model.lock:
             if self._model.is_active(self):
                 self._model.deactivate()
             self.stored = self.sampling = self.lost = None
+            self.tokens.clear()
 
     def state(self) -> State:
         """A copy of the whole state."""
@@ -80,17 +90,18 @@ class Session:
                 return self._model.machine.read_state()
             return State.new(self.shape) if self.stored is None else self.stored.copy()
 
-    def restore(self, state: State) -> None:
-        """Go on from `state`."""
+    def restore(self, state: State, tokens: Sequence[int] | None = None) -> None:
+        """Go on from `state`, which `tokens` led to if they are known."""
         if state.shape != self.shape:
             raise UserError("the state belongs to a model of another shape")
+        known = ([] if state.pending is None else [state.pending]) if tokens is None else list(tokens)
         self.reset()
-        self.stored = state.copy()
+        self.stored, self.tokens[:] = state.copy(), known
 
     def copy(self) -> "Session":
         """Another session that stands where this one does."""
         other = Session(self._model)
-        other.restore(self.state())
+        other.restore(self.state(), self.tokens)
         other.sampling = self.sampling
         return other
 
@@ -101,9 +112,13 @@ class Session:
 
     def load(self, path: str | Path) -> SamplingOptions | None:
         """Go on from a file that `save` wrote; returns the sampling options in it."""
-        self.lost = None
-        with self._on_device() as device:
-            self.sampling = device.load(Path(path))
+        lost, self.lost = self.lost, None
+        try:
+            with self._on_device() as device:
+                self.sampling = device.load(Path(path))
+        except BaseException:
+            self.lost = lost  # nothing has been loaded
+            raise
         return self.sampling
 
     @contextmanager
@@ -115,7 +130,11 @@ class Session:
                 raise UserError(f"the session is lost: {self.lost}; reset it")
             model.activate(self)
             yield DeviceSession(
-                model.machine, eos=eos, verifier=model.verifier, logit_scale=model.logit_scale
+                model.machine,
+                eos=eos,
+                verifier=model.verifier,
+                logit_scale=model.logit_scale,
+                tokens=self.tokens,
             )
 
     # ---- tokens ----
@@ -150,7 +169,7 @@ class Session:
         eos : int | None
             Token that ends the generation; default: the package's. None: nothing does.
         """
-        ids = self._model.encode(prompt)
+        ids = self._encode(prompt)
         eos = self._model.eos if eos == OWN_EOS else eos
         options = _turn_options(sampling, penalties, logprobs)
         with self._model.lock:
@@ -159,9 +178,7 @@ class Session:
         return self._tokens(ids, max_new_tokens, options, self._scorer(logprobs), stop, eos)
 
     def _tokens(self, ids, count, options, scorer, stop, eos) -> Iterator[Token]:
-        model, stream, watch = self._model, None, StopText(stop)
-        if model.tokenizer is not None:
-            stream = model.tokenizer.stream(ids)
+        model, stream, watch = self._model, self._stream(ids), StopText(stop)
         steps = None
         for index in range(count):
             with self._on_device(eos) as device:
@@ -175,7 +192,6 @@ class Session:
             if stream is not None:
                 piece = stream.push(token)
                 last = watch.push(piece) or last
-                piece += stream.flush() if last else ""
             scored = () if scorer is None else scorer(token, result.logits[-1])
             yield Token(token, piece, position, *scored)
             if last:
@@ -207,12 +223,11 @@ class Session:
         also those over the prompt.
         """
         model = self._model
-        ids = model.encode(prompt)
+        ids = self._encode(prompt)
         eos = model.eos if eos == OWN_EOS else eos
         options = _turn_options(sampling, penalties, logprobs, every=on_logits is not None)
         scorer, watch, scores = self._scorer(logprobs), StopText(stop), []
-        stream = None if model.tokenizer is None else model.tokenizer.stream(ids)
-        before = None
+        stream, spelling, before = self._stream(ids), self._stream(), None
 
         def on_id(token: int) -> None:
             nonlocal before
@@ -251,32 +266,33 @@ class Session:
                 on_step=on_step,
             )
         if ingested is not None:
-            turn = _joined(ids, ingested, turn)
+            turn = ingested.then(turn, ids)
         tokens = turn.result.tokens
         return Completion(
-            tokens=self._labelled(tokens, start + len(ids), ids, scores),
-            text=None if stream is None else (watch.cut if watch.stopped else watch.text + stream.flush()),
+            # first of the prompt, then of the tokens: both read on in the text
+            prompt=labelled(spelling, ids, start, prompt_scores),
+            tokens=labelled(spelling, tokens, start + len(ids), scores),
+            text=None if stream is None else (watch.cut if watch.stopped else watch.text),
             stop_reason="stop"
             if watch.stopped and turn.result.stop_reason == "length"
             else turn.result.stop_reason,
-            prompt=self._labelled(ids, start, (), prompt_scores),
             sampling=sampling,
             turn=turn,
         )
 
     def logits(self, tokens: "Prompt") -> np.ndarray:
         """Integer logits [n, V] int64: row i follows token i. The session stays as it was."""
-        ids = self._model.encode(tokens)
+        ids = self._encode(tokens)
         rows: list[np.ndarray] = []
         with self._on_device() as device:
-            before = self.state()
+            before, tokens_before = self.state(), list(self.tokens)
             options = TurnOptions(logits=Logits.ALL)
             check_input(self, ids, 1, None)
             device.check(options)
             for first in range(0, len(ids), CHUNK):
                 last = first + CHUNK >= len(ids)
                 rows.append(device.turn(ids[first : first + CHUNK], int(last), options=options).result.logits)
-            self.restore(before)
+            self.restore(before, tokens_before)
         return np.concatenate(rows)[-len(ids) :]  # without the row of a token that was pending
 
     def score(self, prompt: "Prompt", alternatives: int = 0) -> list[Token]:
@@ -313,16 +329,19 @@ class Session:
                 scores.extend(map(scorer, ids[count:], result.logits))
 
             one = device.turn(ids[first : first + CHUNK], 0, options=options, on_step=on_step)
-            turn = one if turn is None else _joined(ids, turn, one)
+            turn = one if turn is None else turn.then(one, ids)
         return turn, scores
 
-    def _labelled(self, ids, position: int, context, scores: list | None) -> list[Token]:
-        scores = scores or [None] * len(ids)
-        pieces = spelled(self._model.tokenizer, ids, context)
-        return [
-            Token(token, piece, position + index, *(score or ()))
-            for index, (token, piece, score) in enumerate(zip(ids, pieces, scores, strict=True))
-        ]
+    def _encode(self, prompt: "Prompt") -> list[int]:
+        return self._model.encode(prompt, continues=self.started)
+
+    def _stream(self, ids: Sequence[int] = ()) -> TextStream | None:
+        """Decoder of what comes after the session's text and `ids`."""
+        tokenizer = self._model.tokenizer
+        if tokenizer is None:
+            return None
+        begun = len(self.tokens) < self.position + (self.pending is not None)
+        return tokenizer.stream([*self.tokens, *ids], begun=begun)
 
 
 def _turn_options(
@@ -330,13 +349,3 @@ def _turn_options(
 ) -> TurnOptions:
     wanted = Logits.NONE if logprobs is None else Logits.GENERATED
     return TurnOptions(sampling, penalties, Logits.ALL if every else wanted)
-
-
-def _joined(prompt: list[int], first: Turn, second: Turn) -> Turn:
-    """Two turns of the device that are one to the caller."""
-    return replace(
-        second,
-        prompt=prompt,
-        result=first.result + second.result,
-        wall_seconds=first.wall_seconds + second.wall_seconds,
-    )

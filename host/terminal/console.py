@@ -2,13 +2,13 @@
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from symlight.model.tokenizer import Tokenizer
+from ..library.completion import Token
 
 
 def stderr() -> Console:
@@ -101,45 +101,24 @@ class Waiting:
 
 
 class TextOutput:
-    """Tokens of one turn as text, collected and, if asked, written to standard output as they come.
+    """Tokens of one turn as text, or as ids where there is no tokenizer.
 
     Parameters
     ----------
-    tokenizer : Tokenizer | None
-        None: token ids instead of text.
-    context : sequence of int
-        The tokens before, so that spaces and characters cut between them come out right.
     show : bool
-        Write to standard output.
+        Write to standard output as they come.
     """
 
-    def __init__(self, tokenizer: Tokenizer | None, context: Sequence[int], *, show: bool):
-        self._stream = None if tokenizer is None else tokenizer.stream(context)
-        self._show = show
-        self._parts: list[str] = []
-        self._shown = False
+    def __init__(self, *, show: bool):
+        self._show, self._shown = show, False
 
-    @property
-    def text(self) -> str | None:
-        """Everything so far; None without a tokenizer."""
-        return None if self._stream is None else "".join(self._parts)
-
-    def push(self, token: int) -> None:
-        if self._stream is None:
-            self._write(f"{token} ")
-        else:
-            self._add(self._stream.push(token))
+    def push(self, token: Token) -> None:
+        self._write(f"{token.id} " if token.text is None else token.text)
 
     def finish(self) -> None:
-        """After the last token: what was held back, and the end of the line if there is one."""
-        if self._stream is not None:
-            self._add(self._stream.flush())
+        """After the last token: the end of the line if there is one."""
         if self._shown:
             self._write("\n")
-
-    def _add(self, text: str) -> None:
-        self._parts.append(text)
-        self._write(text)
 
     def _write(self, text: str) -> None:
         if self._show and text:

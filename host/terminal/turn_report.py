@@ -11,9 +11,10 @@ from ..library.completion import Completion, Token
 from .sampling_options import describe
 
 
-def turn_json(done: Completion, machine: Machine, text: str | None) -> dict:
-    """The object of `--json`. `text` is None without a tokenizer, and so is what the device does not
-    measure. `logprobs` is None unless it was asked for."""
+def turn_json(done: Completion, machine: Machine) -> dict:
+    """The object of `--json`. `text` is that of all tokens, also of those that complete a stop text; it is
+    None without a tokenizer, and so is what the device does not measure. `logprobs` is None unless it was
+    asked for."""
     turn, result = done.turn, done.turn.result
     scored = [token for token in done.tokens if token.logprob is not None]
     density = result.density(machine.shape)
@@ -21,7 +22,7 @@ def turn_json(done: Completion, machine: Machine, text: str | None) -> dict:
         "device": machine.name,
         "prompt_tokens": turn.prompt,
         "tokens": result.tokens,
-        "text": text,
+        "text": None if done.text is None else "".join(token.text for token in done.tokens),
         "stop_reason": done.stop_reason,
         "sampling": done.sampling.to_json(),
         "seed": None if done.sampling.greedy else done.sampling.seed,

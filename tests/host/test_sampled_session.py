@@ -11,7 +11,6 @@ from symlight.host.device.session import Session
 from symlight.host.device.verify import VerificationError, Verifier
 from symlight.model.penalties import Penalties
 from symlight.model.sampling import SamplingOptions
-from symlight.model.state import State, saved_sampling
 
 PROMPT = [5, 6, 7, 8]
 SAMPLED = TurnOptions(SamplingOptions(temperature=0.9, top_p=0.95, min_p=0.01, seed=3))
@@ -70,18 +69,6 @@ def test_a_resumed_run_needs_only_its_state_file(tmp_path, model, machine_class)
     assert sampling == SAMPLED.sampling
     tokens += second.turn([], 5, options=TurnOptions(sampling)).result.tokens
     assert tokens == expected.result.tokens
-
-
-def test_a_state_without_sampling_options_says_so_and_damage_is_named(model):
-    state = ReferenceMachine(model).read_state()
-    assert saved_sampling(state.to_bytes()) is None
-    image = state.to_bytes(SAMPLED.sampling)
-    assert saved_sampling(image) == SAMPLED.sampling
-    assert State.from_bytes(model.shape, image) == state
-    with pytest.raises(UserError, match="my.state"):
-        saved_sampling(image[:100], "my.state")
-    with pytest.raises(UserError, match=r"my.state.*sampling"):
-        saved_sampling(image.replace(b'"temperature"', b"xtemperaturex"), "my.state")
 
 
 @pytest.mark.parametrize("wanted", [Logits.CANDIDATES, Logits.GENERATED, Logits.ALL])

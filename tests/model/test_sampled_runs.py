@@ -7,7 +7,7 @@ from symlight.model import sampling
 from symlight.model.config import preset
 from symlight.model.reference import Reference
 from symlight.model.sampling import SamplerSettings, SamplingOptions
-from symlight.model.state import State
+from symlight.model.session_file import SavedSession
 from symlight.model.synthetic import random_model
 
 PROMPT = [3, 141, 59, 26]
@@ -59,7 +59,9 @@ def test_a_divided_run_through_a_saved_state_equals_one_run(tiny, cut):
         expected = whole.generate(PROMPT, NEW, settings=settings).tokens
         first = Reference(model)
         tokens = first.generate(PROMPT, cut, settings=settings).tokens
-        second = Reference(model, State.from_bytes(model.shape, first.state.to_bytes()))
+        second = Reference(
+            model, SavedSession.from_bytes(model.shape, SavedSession(state=first.state).to_bytes()).state
+        )
         while len(tokens) < NEW:
             tokens = tokens + second.generate([], 1, settings=settings).tokens
         assert tokens == expected and second.state == whole.state

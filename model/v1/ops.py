@@ -31,14 +31,16 @@ def lif(x: np.ndarray, membrane: np.ndarray, shape: V1Shape) -> tuple[np.ndarray
     return spikes, membrane.astype(x.dtype)
 
 
-def rotary(x: np.ndarray, positions: np.ndarray, inv_freq: np.ndarray) -> np.ndarray:
-    """x [T, H, d] turned by its position: elements i and i + d/2 by the angle position * inv_freq[i].
+def angles(positions: np.ndarray, inv_freq: np.ndarray) -> np.ndarray:
+    """Angles [T, d/2], float64 of float32 products, as in the public definition: at large positions the
+    rounding of the product is a part of the meaning."""
+    return (positions.astype(np.float32)[:, None] * inv_freq.astype(np.float32)).astype(np.float64)
 
-    The angle is a product of float32 numbers, as in the public definition: at large positions its rounding
-    is a part of the meaning.
-    """
-    angles = positions.astype(np.float32)[:, None] * inv_freq.astype(np.float32)  # [T, d/2]
-    cos, sin = (f(angles.astype(np.float64)).astype(x.dtype)[:, None, :] for f in (np.cos, np.sin))
+
+def rotary(x: np.ndarray, positions: np.ndarray, inv_freq: np.ndarray) -> np.ndarray:
+    """x [T, H, d] turned by its position: elements i and i + d/2 by `angles`."""
+    turns = angles(positions, inv_freq)
+    cos, sin = (f(turns).astype(x.dtype)[:, None, :] for f in (np.cos, np.sin))
     first, second = np.split(x, 2, axis=-1)
     return np.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
 

@@ -1,0 +1,1 @@
+"""SymbolicLight V1 on the CPU engine (docs/v1.md)."""

@@ -1,4 +1,4 @@
-"""Structures that Python and C++ share: declared once, as ctypes structures, and written out as a C++ header."""
+"""Structures that Python and C++ share: declared once, in ctypes, and written out as a C++ header."""
 
 import ctypes
 from ctypes import Structure, c_float, c_int8, c_int16, c_int32, c_int64, c_uint8, c_void_p

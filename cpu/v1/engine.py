@@ -1,8 +1,8 @@
 """The V1 engine: passes over chunks of a session, with a key-value cache of fixed size (docs/v1.md).
 
-    engine = EngineV1(load_v1(path), threads=2)
-    session = engine.session()
-    logits = engine.run(session, [1, 5, 7], wanted=1)      # of the last position
+engine = EngineV1(load_v1(path), threads=2)
+session = engine.session()
+logits = engine.run(session, [1, 5, 7], wanted=1)      # of the last position
 """
 
 import ctypes
@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from symlight.base.errors import UserError
 from symlight.cpu.build import build_library
 from symlight.cpu.isa import Isa, find
-from symlight.base.errors import UserError
 from symlight.model.v1 import ops
 from symlight.model.v1 import tensors as names
 from symlight.model.v1.config import MAX_POSITION, V1Shape
@@ -145,7 +145,9 @@ class EngineV1:
             self._pass(session, part, skipped, logits[max(start - first, 0) :], rows)
         return logits
 
-    def _pass(self, session: SessionV1, tokens: np.ndarray, first: int, logits: np.ndarray, rows: int) -> None:
+    def _pass(
+        self, session: SessionV1, tokens: np.ndarray, first: int, logits: np.ndarray, rows: int
+    ) -> None:
         embedding = self.package.weights.rows(names.EMBEDDING, tokens)
         angles = ops.angles(session.position + np.arange(len(tokens)), self._inv_freq)
         cosine, sine = (np.ascontiguousarray(f(angles), np.float32) for f in (np.cos, np.sin))
@@ -170,7 +172,9 @@ class EngineV1:
             raise UserError("there are no tokens to run; give at least one")
         bad = found[(found < 0) | (found >= self.shape.vocab)]
         if len(bad):
-            raise UserError(f"token {bad[0]} is outside the vocabulary 0..{self.shape.vocab - 1} of the model")
+            raise UserError(
+                f"token {bad[0]} is outside the vocabulary 0..{self.shape.vocab - 1} of the model"
+            )
         if position + len(found) > MAX_POSITION:
             raise UserError(f"a session has {MAX_POSITION} positions; start a new session")
         return found

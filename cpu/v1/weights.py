@@ -1,4 +1,4 @@
-"""A V1 package's weights as the kernels read them: one large block of memory, laid out once when it is loaded."""
+"""A V1 package's weights as the kernels read them: one block of memory, laid out when it is loaded."""
 
 import ctypes
 import mmap

@@ -40,9 +40,14 @@ class V1State:
 
 @dataclass
 class Counts:
-    """Spikes of a run: `encoder`, and [layers] each of the spikes into `tcam` and into `down`."""
+    """Spikes of a run, [layers] each of those into `tcam` and into `down`.
+
+    `closest` is the smallest distance of a compared number behind the encoder to the threshold: two runs
+    whose rounding differs by less have the same spikes there.
+    """
 
     positions: int = 0
+    closest: float = np.inf
     tcam: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     down: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
@@ -93,8 +98,7 @@ class FloatV1:
 
     def _block(self, layer: int, c, s, positions, memory: Memory) -> tuple[np.ndarray, np.ndarray]:
         """(residual stream [T, D], spikes [T, D]) behind a block."""
-        shape, threshold = self.shape, self.dtype(self.shape.threshold)
-        by_head = (len(c), shape.heads, shape.head_width)
+        by_head = (len(c), self.shape.heads, self.shape.head_width)
         self.counts.tcam[layer] += np.count_nonzero(s)
         alpha = ops.sigmoid(self._get(names.block(layer, names.DECAY)))
         gate = ops.sigmoid(self._get(names.block(layer, names.GATE)))
@@ -106,13 +110,18 @@ class FloatV1:
         u = ops.layer_norm(
             c + self._times(layer, names.OUT, mixed), *self._norm(names.block(layer, names.TCAM_NORM))
         )
-        f = self._times(layer, names.UP, u) >= threshold
+        f = self._fires(self._times(layer, names.UP, u))
         self.counts.down[layer] += np.count_nonzero(f)
         c = ops.layer_norm(
             u + self._times(layer, names.DOWN, f.astype(self.dtype)),
             *self._norm(names.block(layer, names.FFN_NORM)),
         )
-        return c, c >= threshold
+        return c, self._fires(c)
+
+    def _fires(self, x: np.ndarray) -> np.ndarray:
+        distance = x - self.dtype(self.shape.threshold)
+        self.counts.closest = min(self.counts.closest, float(np.abs(distance).min()))
+        return distance >= 0
 
     def _attention(self, layer: int, c, active, positions, memory: Memory) -> np.ndarray:
         """Attention output [T, D]; `memory` gets the keys of this chunk and loses what nobody sees again."""

@@ -29,6 +29,8 @@ EXIT_DIFFERENT, EXIT_ERROR, EXIT_INTERRUPTED = 1, 2, 130
 @click.version_option(symlight.__version__, prog_name="symlight")
 def cli():
     """Run SymbolicLight V2 models on the symlight accelerator, simulated or on a card."""
+    for stream in (sys.stdout, sys.stderr):  # characters that the locale lacks become escapes
+        stream.reconfigure(errors="backslashreplace")
 
 
 for command in (

@@ -191,6 +191,12 @@ def write_json(file: Path, data: dict) -> None:
 def read_json(file: Path) -> dict:
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
+        json.dumps(data, ensure_ascii=False).encode()  # JSON can name lone surrogates, which are no text
+    except UnicodeEncodeError as error:
+        surrogate = error.object[error.start]
+        raise UserError(
+            f"{file} holds the lone surrogate {surrogate!a}, which is no character; build the package again"
+        ) from None
     except (ValueError, OSError, RecursionError) as error:
         raise UserError(f"{file} is not readable JSON ({error}); build the package again") from error
     if not isinstance(data, dict):

@@ -212,7 +212,7 @@ def print_bench(console: Console, result: dict, engine: Engine) -> None:
     for line in lines:
         console.print(line, highlight=False)
     if result["bit_exact"]:
-        console.print("[green]bit-exact with the integer reference[/green]", highlight=False)
+        console.print("bit-exact with the integer reference", style="green")
 
 
 def _spread(values: dict | None) -> str:

@@ -9,6 +9,9 @@ from statistics import median
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+
+from symlight.base.printable import printable
 
 from . import energy
 from .protocol import IDLE_DROPPED, Record, Round
@@ -222,7 +225,7 @@ def print_protocol(console: Console, result: dict) -> None:
         column.justify = "right"
     console.print(table)
     for sentence in result["not_measured"]:
-        console.print(f"[yellow]not measured:[/yellow] {sentence}", highlight=False)
+        console.print(Text.assemble(("not measured:", "yellow"), " ", printable(sentence)))
 
 
 def _cell(value: dict | None) -> str:

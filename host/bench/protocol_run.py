@@ -3,7 +3,6 @@ opened here,
 its results on disk."""
 
 import importlib.util
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,7 +21,7 @@ from ..device.opening import DeviceOptions, OpenedDevice
 from ..device.reference_machine import ReferenceMachine
 from ..terminal.console import ProgressView
 from ..terminal.options import PATH
-from ..terminal.results import write_json, write_text
+from ..terminal.results import print_json, write_json, write_text
 from .protocol import IDLE_DROPPED, Campaign, ProtocolSettings, Record
 from .protocol_report import print_protocol, protocol_json, samples_csv
 from .telemetry import Sampler, find_sensor
@@ -224,7 +223,7 @@ def bench_in_rounds(
     results = Results(out or default_path(options.device))
     result = run_protocol(package, options, asked.settings, results, verify=asked.verify, console=console)
     if as_json:
-        click.echo(json.dumps(result))
+        print_json(result)
     else:
         print_protocol(console, result)
         if results.path is not None:

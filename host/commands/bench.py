@@ -1,7 +1,6 @@
 """`symlight bench`: cycles, bytes and port utilisation of a model's passes, bit-exact against the
 reference."""
 
-import json
 from pathlib import Path
 
 import click
@@ -16,7 +15,7 @@ from ..device.packages import open_package
 from ..device.verify import VerificationError
 from ..terminal.console import ProgressView, stderr
 from ..terminal.options import PATH, ListCommand, cache_option, model_option, threads_option, workload_options
-from ..terminal.results import write_json
+from ..terminal.results import print_json, write_json
 
 
 @click.command(cls=ListCommand)
@@ -107,7 +106,7 @@ def bench(model: str, cache: Path, as_json: bool, out: Path | None, threads: int
     if out is not None:
         write_json(out, result)
     if as_json:
-        click.echo(json.dumps(result))
+        print_json(result)
     else:
         print_bench(console, result, config.card(settings.card))
     if not result["bit_exact"]:

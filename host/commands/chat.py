@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 from rich.console import Console
+from rich.text import Text
 
 from symlight.base.errors import UserError
 from symlight.model.sampling import GREEDY, SamplingOptions
@@ -18,13 +19,14 @@ from ..library.completion import Completion
 from ..library.model import Model
 from ..terminal.console import ProgressView, TextOutput, stderr
 from ..terminal.options import device_option, device_options, model_option, take_device
+from ..terminal.prompts import read_line, unknown_sentence
 from ..terminal.sampling_options import CHAT, describe, resolve_sampling, sampling_options, take_sampling
 from ..terminal.turn_report import print_stats, print_summary
 
-HELP = """\
+HELP = Text.from_markup("""\
 [bold]/reset[/bold] new session   [bold]/save FILE[/bold], [bold]/load FILE[/bold] session state   \
 [bold]/stats[/bold] of the last turn   [bold]/quit[/bold]
-An empty line goes on from where the text ended; Ctrl-C ends a turn."""
+An empty line goes on from where the text ended; Ctrl-C ends a turn.""")
 
 
 @click.command()
@@ -49,7 +51,7 @@ def chat(**values):
         model = Model(package, options, verify=values["verify"], progress=progress)
     with model:
         sampling = _possible(model, sampling, given, console)
-        console.print(f"[dim]{describe(sampling)}[/dim]", highlight=False)
+        console.print(describe(sampling), style="dim")
         Chat(model, sampling, given, console, values["max_new_tokens"], values["stop"]).loop()
 
 
@@ -60,7 +62,7 @@ def _possible(model: Model, sampling: SamplingOptions, given: dict, console: Con
     except UserError as error:
         if given:
             raise
-        console.print(f"symlight: greedy, because {error}", highlight=False, markup=False)
+        console.print(f"symlight: greedy, because {error}")
         return GREEDY
     return sampling
 
@@ -82,6 +84,15 @@ def _deferred_interrupt() -> Iterator[list]:
         signal.signal(signal.SIGINT, before)
 
 
+def _path(name: str) -> Path:
+    if "\0" in name:
+        raise UserError("the name of a file holds the character NUL; give another name")
+    try:
+        return Path(name).expanduser()
+    except RuntimeError as error:  # ~ without a home
+        raise UserError(f"{name}: {error}; give the whole path") from error
+
+
 class Chat:
     """The loop over lines of standard input."""
 
@@ -100,9 +111,12 @@ class Chat:
 
     def loop(self) -> None:
         if sys.stdin.isatty():
-            self._console.print(HELP, highlight=False)
-        while (line := self._line()) is not None:
+            self._console.print(HELP)
+        while True:
             try:
+                line = read_line("> ")
+                if line is None:
+                    return
                 if line.startswith("/"):
                     if not self._command(*line[1:].partition(" ")[::2]):
                         return
@@ -111,13 +125,10 @@ class Chat:
             except VerificationError:
                 raise
             except UserError as error:  # a wrong line does not end the conversation
-                self._console.print(f"symlight: {error}", highlight=False, markup=False)
+                self._say(str(error))
 
-    def _line(self) -> str | None:
-        try:
-            return input("> " if sys.stdin.isatty() else "")
-        except EOFError:
-            return None
+    def _say(self, sentence: str) -> None:
+        self._console.print(f"symlight: {sentence}")
 
     def _command(self, name: str, argument: str) -> bool:
         """Do a slash command; False ends the chat."""
@@ -129,12 +140,12 @@ class Chat:
         elif name in ("save", "load"):
             if not argument.strip():
                 raise UserError(f"/{name} needs the name of a file")
-            self._file(name, Path(argument.strip()).expanduser())
+            self._file(name, _path(argument.strip()))
         elif name == "stats":
             if self._last is not None:
                 print_stats(self._console, self._last.turn, self._model.machine)
         else:
-            self._console.print(HELP, highlight=False)
+            self._console.print(HELP)
         return True
 
     def _file(self, name: str, path: Path) -> None:
@@ -145,10 +156,12 @@ class Chat:
         saved = self._session.load(path)
         if saved is not None:
             self._sampling = resolve_sampling(self._given, saved, CHAT)
-            self._console.print(f"[dim]{describe(self._sampling)}[/dim]", highlight=False)
+            self._console.print(describe(self._sampling), style="dim")
 
     def _turn(self, line: str) -> None:
         session = self._session
+        if sentence := unknown_sentence(self._model.tokenizer.unknown(line)):
+            self._say(sentence)
         # A line of the user is a line of the text: it starts behind what the model wrote.
         prompt = ("\n" if session.started and line else "") + line
         output = TextOutput(show=True)

@@ -2,7 +2,6 @@
 and densities.
 """
 
-import json
 import math
 from dataclasses import replace
 
@@ -22,6 +21,7 @@ from ..device.kernels import engine_of
 from ..device.packages import find_package, open_package
 from ..terminal.console import stderr, waiting
 from ..terminal.options import workload_options
+from ..terminal.results import print_json
 from ..terminal.turn_report import phase_table, print_table
 
 DENSITY = 0.24  # of a model without a package
@@ -165,7 +165,7 @@ def estimate(
         }
         result |= ask(question)
     if as_json:
-        click.echo(json.dumps(result))
+        print_json(result)
     else:
         _print(console, result)
 

@@ -1,7 +1,6 @@
 """`symlight generate`: continue one prompt."""
 
 import io
-import json
 from pathlib import Path
 
 import click
@@ -21,11 +20,10 @@ from ..terminal.options import (
     device_option,
     device_options,
     model_option,
-    package_tokenizer,
-    prompt_options,
     take_device,
-    take_prompt,
 )
+from ..terminal.prompts import Prompt, prompt_options, take_prompt, unknown_sentence
+from ..terminal.results import print_json
 from ..terminal.sampling_options import resolve_sampling, sampling_options, take_sampling
 from ..terminal.turn_report import print_stats, print_summary, turn_json
 
@@ -66,7 +64,9 @@ def generate(**values):
         raise UserError("--logprobs are written into the JSON object; give --json too")
     resolve_sampling(given, None, GREEDY)  # refuses wrong values before anything is opened
     package = open_package(values.pop("model"))
-    prompt = take_prompt(values, package_tokenizer(package), package)
+    prompt = take_prompt(values, package)
+    if sentence := unknown_sentence(prompt.unknown):
+        console.print(f"symlight: {sentence}")
     options = take_device(values)
     with ProgressView(console) as progress:
         model = Model(package, options, verify=values["verify"], progress=progress)
@@ -80,13 +80,13 @@ def generate(**values):
 
 
 def _one_turn(
-    model: Model, session: Session, prompt: list[int], sampling: SamplingOptions, values: dict, console
+    model: Model, session: Session, prompt: Prompt, sampling: SamplingOptions, values: dict, console
 ) -> None:
     as_json, n_new, machine = values["as_json"], values["max_new_tokens"], model.machine
     output = TextOutput(show=not as_json)
     rows: list[np.ndarray] = []
     count = 0
-    with waiting(console, f"{machine.name}: {len(prompt)} prompt tokens") as status:
+    with waiting(console, f"{machine.name}: {len(prompt.ids)} prompt tokens") as status:
 
         def on_token(token: Token) -> None:
             nonlocal count
@@ -99,7 +99,7 @@ def _one_turn(
 
         try:
             done = session.complete(
-                prompt,
+                prompt.ids,
                 max_new_tokens=n_new,
                 sampling=sampling,
                 logprobs=values["logprobs"],
@@ -114,7 +114,7 @@ def _one_turn(
             output.finish()
     if values["logits_out"]:
         _write_logits(values["logits_out"], rows, model.shape.vocab)
-    _report(model, done, values, console)
+    _report(model, done, prompt, values, console)
 
 
 def _eos(model: Model, values: dict) -> int | None:
@@ -133,10 +133,10 @@ def _write_logits(file: Path, rows: list[np.ndarray], vocab: int) -> None:
         raise UserError(f"the logits cannot be written to {file}: {error.strerror}") from error
 
 
-def _report(model: Model, done: Completion, values: dict, console) -> None:
+def _report(model: Model, done: Completion, prompt: Prompt, values: dict, console) -> None:
     if values["stats"]:
         print_stats(console, done.turn, model.machine)
     if values["as_json"]:
-        click.echo(json.dumps(turn_json(done, model.machine), ensure_ascii=False))
+        print_json(turn_json(done, model.machine, prompt.unknown))
     else:
         print_summary(console, done, model.machine)

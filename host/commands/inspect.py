@@ -1,14 +1,12 @@
 """Commands that look: packages and devices."""
 
 import importlib.util
-import json
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from symlight.base.errors import UserError
@@ -23,6 +21,8 @@ from symlight.model.package import Package
 
 from ..device.opening import import_pyxrt
 from ..device.packages import open_package
+from ..terminal.plain import PlainConsole
+from ..terminal.results import print_json
 
 MAX_CARDS = 32  # indices tried where pyxrt cannot enumerate devices
 
@@ -35,9 +35,9 @@ def inspect(path: str, as_json: bool):
     bitstream = Path(path).is_file() or path.endswith(".xclbin")
     about = describe_xclbin(Path(path)) if bitstream else describe(open_package(path))
     if as_json:
-        click.echo(json.dumps(about, ensure_ascii=False))
+        print_json(about)
         return
-    console = Console()
+    console = PlainConsole()
     for title, part in about.items():
         if isinstance(part, dict):
             table = Table(title=title, show_header=False, title_justify="left")
@@ -45,7 +45,7 @@ def inspect(path: str, as_json: bool):
                 table.add_row(name, str(value))
             console.print(table)
         else:
-            console.print(f"{title}: {part}", highlight=False, markup=False)
+            console.print(f"{title}: {part}")
 
 
 def describe_xclbin(file: Path) -> dict:
@@ -130,12 +130,12 @@ def devices(as_json: bool):
         *_cards(),
     ]
     if as_json:
-        click.echo(json.dumps({"devices": found}))
+        print_json({"devices": found})
         return
     table = Table("device", "state", "about")
     for entry in found:
         table.add_row(entry["device"], entry["state"], entry["about"])
-    Console().print(table)
+    PlainConsole().print(table)
 
 
 def _processor() -> dict:

@@ -6,6 +6,7 @@ from itertools import zip_longest
 import click
 import numpy as np
 from rich.table import Table
+from rich.text import Text
 
 from symlight.base.errors import UserError
 from symlight.model.weights import IntegerModel
@@ -43,7 +44,7 @@ def selftest(**values):
             with waiting(console, name):
                 error, note = _outcome(check)
             failed += error
-            table.add_row(name, "[red]FAILED[/red]" if error else "ok", note)
+            table.add_row(name, Text("FAILED", style="red") if error else "ok", note)
     console.print(table)
     if failed:
         raise VerificationError(f"{failed} checks of {options.device} failed")

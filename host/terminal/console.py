@@ -7,13 +7,17 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from symlight.base.printable import printable
 
 from ..library.completion import Token
+from .plain import KEPT, PlainConsole
 
 
 def stderr() -> Console:
     """The console of everything that is not a result."""
-    return Console(stderr=True)
+    return PlainConsole(stderr=True)
 
 
 class _Lines:
@@ -45,9 +49,9 @@ class ProgressView:
     def __init__(self, console: Console):
         columns = (
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
-            TextColumn("{task.fields[count]}"),
+            TextColumn("{task.fields[count]}", markup=False),
             TimeElapsedColumn(),
         )
         self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
@@ -66,7 +70,7 @@ class ProgressView:
             self._lines(stage, done, total)
             return
         if stage not in self._tasks:
-            self._tasks[stage] = self._progress.add_task(stage, total=None, count="")
+            self._tasks[stage] = self._progress.add_task(printable(stage), total=None, count="")
         finished = 0 < total <= done
         percent = f"{100 * done // total} %" if total > 1 and not finished else ""
         self._progress.update(self._tasks[stage], completed=done, total=total or None, count=percent)
@@ -86,13 +90,13 @@ class Waiting:
     """A spinner that goes away before the first output."""
 
     def __init__(self, console: Console, what: str):
-        self._status = console.status(what) if console.is_terminal else None
+        self._status = console.status(Text(printable(what))) if console.is_terminal else None
         if self._status is not None:
             self._status.start()
 
     def update(self, what: str) -> None:
         if self._status is not None:
-            self._status.update(what)
+            self._status.update(Text(printable(what)))
 
     def stop(self) -> None:
         if self._status is not None:
@@ -123,5 +127,6 @@ class TextOutput:
     def _write(self, text: str) -> None:
         if self._show and text:
             self._shown = True
-            sys.stdout.write(text)
+            # characters of a model steer no terminal; a file gets them as they are
+            sys.stdout.write(printable(text, KEPT) if sys.stdout.isatty() else text)
             sys.stdout.flush()

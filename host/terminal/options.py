@@ -5,10 +5,7 @@ from pathlib import Path
 
 import click
 
-from symlight.base.errors import UserError
 from symlight.hw.config import BUILDS, CARDS
-from symlight.model.package import Package
-from symlight.model.tokenizer import Tokenizer
 from symlight.sim.estimate.memory import Memory
 from symlight.sim.hbm import LEAST_BYTES
 
@@ -185,50 +182,3 @@ def take_device(values: dict) -> DeviceOptions:
     names = ("device", "card", "build", "hbm", "refresh_seed", "xclbin", "watchdog", "time_limit", "cache")
     taken = {name: values.pop(name) for name in names}
     return DeviceOptions(**taken, dense=values.pop("gather") == "dense", full_kv=values.pop("kv") == "full")
-
-
-prompt_options = _apply(
-    [
-        click.option("--prompt", metavar="TEXT", help="Text to continue."),
-        click.option(
-            "--prompt-file", type=PATH, metavar="FILE", help="The same out of a file; - is standard input."
-        ),
-        click.option("--prompt-ids", metavar='"1 2 3"', help="The same as token ids."),
-    ]
-)
-
-
-def take_prompt(values: dict, tokenizer: Tokenizer | None, package: Package) -> list[int]:
-    """Token ids of the one prompt that was given."""
-    text, file, ids = (values.pop(name) for name in ("prompt", "prompt_file", "prompt_ids"))
-    if sum(value is not None for value in (text, file, ids)) != 1:
-        raise UserError('give one prompt: --prompt TEXT, --prompt-file FILE or --prompt-ids "1 2 3"')
-    if ids is not None:
-        try:
-            prompt = [int(word) for word in ids.replace(",", " ").split()]
-        except ValueError:
-            raise UserError(f"--prompt-ids {ids!r} is not a list of numbers") from None
-    else:
-        text = text if text is not None else _read(file)
-        prompt = (tokenizer or package.tokenizer).encode(text)
-    if not prompt and not values.get("load_state"):  # a saved session goes on from its pending token
-        raise UserError("the prompt is empty; give at least one character of text, or one token id")
-    return prompt
-
-
-def _read(file: Path) -> str:
-    try:
-        if str(file) == "-":
-            return click.get_text_stream("stdin").read()
-        return file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"the prompt file {file} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"the prompt file {file} is not UTF-8 text ({error.reason} at byte {error.start})"
-        ) from error
-
-
-def package_tokenizer(package: Package) -> Tokenizer | None:
-    """The package's tokenizer, or None when it has none."""
-    return None if package.tokenizer_bytes is None else package.tokenizer

@@ -1,10 +1,14 @@
 """Results on disk: written whole, and what prevents that is said in a sentence."""
 
 import json
+import sys
 from pathlib import Path
+
+import click
 
 from symlight.base.errors import UserError
 from symlight.base.files import write_whole
+from symlight.base.printable import printable_json
 
 
 def write_text(path: Path, text: str) -> None:
@@ -18,3 +22,9 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, result: dict) -> None:
     """Write one object."""
     write_text(path, json.dumps(result, indent=1) + "\n")
+
+
+def print_json(result: dict) -> None:
+    """Write one object to standard output, as one line that any terminal and any locale takes."""
+    utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    click.echo(printable_json(json.dumps(result, ensure_ascii=not utf8)))

@@ -11,16 +11,17 @@ from ..library.completion import Completion, Token
 from .sampling_options import describe
 
 
-def turn_json(done: Completion, machine: Machine) -> dict:
+def turn_json(done: Completion, machine: Machine, unknown: str = "") -> dict:
     """The object of `--json`. `text` is that of all tokens, also of those that complete a stop text; it is
     None without a tokenizer, and so is what the device does not measure. `logprobs` is None unless it was
-    asked for."""
+    asked for. `unknown`: characters of the prompt that the tokenizer lacks."""
     turn, result = done.turn, done.turn.result
     scored = [token for token in done.tokens if token.logprob is not None]
     density = result.density(machine.shape)
     return {
         "device": machine.name,
         "prompt_tokens": turn.prompt,
+        "unknown_characters": len(unknown),
         "tokens": result.tokens,
         "text": None if done.text is None else "".join(token.text for token in done.tokens),
         "stop_reason": done.stop_reason,
@@ -72,9 +73,9 @@ def print_summary(console: Console, done: Completion, machine: Machine) -> None:
         parts.append(f"{rate:,.1f} {kind}tokens/s at {machine.clock_mhz:g} MHz")
     speed = len(result.tokens) / turn.wall_seconds if turn.wall_seconds else 0.0
     parts.append(f"{turn.wall_seconds:.2f} s wall time ({speed:,.1f} tokens/s)")
-    console.print("[dim]" + " · ".join(parts) + "[/dim]", highlight=False)
+    console.print(" · ".join(parts), style="dim")
     if turn.verified:
-        console.print("[green]bit-exact with the integer reference[/green]", highlight=False)
+        console.print("bit-exact with the integer reference", style="green")
 
 
 def print_stats(console: Console, turn: Turn, machine: Machine) -> None:

@@ -1,5 +1,7 @@
 """The driver on a fake card, and what the tests of the host say to it."""
 
+import io
+
 from fake_card import FakeCard
 from fake_pyxrt import make_api
 
@@ -31,3 +33,10 @@ def open_accelerator(
         cycles_per_second=1e9,
         **{"grace_ms": 50, **more},
     )
+
+
+def give_lines(monkeypatch, lines: list[str | bytes]) -> None:
+    """The lines of standard input that a command is going to read."""
+    data = [line.encode() if isinstance(line, str) else line for line in lines]
+    stream = io.TextIOWrapper(io.BytesIO(b"".join(line + b"\n" for line in data)), encoding="utf-8")
+    monkeypatch.setattr("sys.stdin", stream)

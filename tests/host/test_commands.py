@@ -10,7 +10,7 @@ import time
 
 import pytest
 from fake_pyxrt import make_api
-from host_bench import TEXT
+from host_bench import TEXT, give_lines
 
 import symlight.model.training as symlight_training
 from symlight.host.commands import inspect as inspection
@@ -20,15 +20,7 @@ from symlight.model.package import load_package
 
 
 def chat(symlight, monkeypatch, lines: list[str], *arguments):
-    replies = iter(lines)
-
-    def read(prompt=""):
-        try:
-            return next(replies)
-        except StopIteration:
-            raise EOFError from None
-
-    monkeypatch.setattr("builtins.input", read)
+    give_lines(monkeypatch, lines)
     return symlight("chat", *arguments, "--max-new-tokens", 6)
 
 

@@ -1,0 +1,21 @@
+"""A console that shows strings as they are."""
+
+from rich.console import Console
+from rich.text import Text
+
+from symlight.base.printable import printable
+
+KEPT = "\n\t"
+
+
+class PlainConsole(Console):
+    """A console on which a string is no markup, has no emoji names and steers nothing.
+
+    What symlight itself wants styled is given as `Text`, or with `style`.
+    """
+
+    def __init__(self, **options):
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
+
+    def render_str(self, text: str, **options) -> Text:
+        return super().render_str(printable(text, KEPT), **options)

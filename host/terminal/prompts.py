@@ -1,0 +1,102 @@
+"""Text that a person gives: the prompt of a command line, and the lines of a chat."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from symlight.base.errors import UserError
+from symlight.model.package import Package
+from symlight.model.text import checked, from_bytes
+
+from .options import PATH
+
+_SHOWN = 20  # unknown characters in a sentence
+
+_OPTIONS = (
+    click.option("--prompt", metavar="TEXT", help="Text to continue."),
+    click.option(
+        "--prompt-file",
+        type=PATH,
+        metavar="FILE",
+        help="The same out of a file (UTF-8); - is standard input.",
+    ),
+    click.option(
+        "--prompt-ids", metavar='"1 2 3"', help="The same as token ids; they are taken as they are."
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What a session is to continue. `unknown`: the characters of the text that the tokenizer lacks."""
+
+    ids: list[int]
+    unknown: str = ""
+
+
+def prompt_options(command: Callable) -> Callable:
+    """The options that `take_prompt` takes."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def take_prompt(values: dict, package: Package) -> Prompt:
+    """The one prompt that was given."""
+    text, file, ids = (values.pop(name) for name in ("prompt", "prompt_file", "prompt_ids"))
+    if sum(value is not None for value in (text, file, ids)) != 1:
+        raise UserError('give one prompt: --prompt TEXT, --prompt-file FILE or --prompt-ids "1 2 3"')
+    continues = bool(values.get("load_state"))
+    if ids is not None:
+        prompt = Prompt(_numbers(ids))
+    else:
+        text = checked(text, "the prompt") if text is not None else _read(file)
+        tokenizer = package.tokenizer
+        prompt = Prompt(tokenizer.encode(text, continues=continues), tokenizer.unknown(text))
+    if not prompt.ids and not continues:  # a saved session goes on from its pending token
+        raise UserError("the prompt is empty; give at least one character of text, or one token id")
+    return prompt
+
+
+def _numbers(ids: str) -> list[int]:
+    try:
+        return [int(word) for word in ids.replace(",", " ").split()]
+    except ValueError:
+        raise UserError(f"--prompt-ids {ids!r} is not a list of numbers") from None
+
+
+def _read(file: Path) -> str:
+    try:
+        if str(file) == "-":
+            return from_bytes(sys.stdin.buffer.read(), "standard input")
+        return from_bytes(file.read_bytes(), f"the prompt file {file}")
+    except OSError as error:
+        raise UserError(f"the prompt file {file} cannot be read: {error.strerror}") from error
+
+
+def read_line(question: str) -> str | None:
+    """A line of standard input, asked for on a terminal; None at the end. A `UserError`: it is no text."""
+    if sys.stdin.isatty():
+        try:
+            return checked(input(question), "the line")
+        except EOFError:
+            return None
+        except UnicodeDecodeError as error:
+            raise UserError(f"the line is not text in {error.encoding}; write it again") from error
+    line = getattr(sys.stdin, "buffer", sys.stdin).readline()
+    if not line:
+        return None
+    text = from_bytes(line, "the line") if isinstance(line, bytes) else line
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def unknown_sentence(unknown: str) -> str | None:
+    """What to say about characters that the tokenizer lacks; None when there are none."""
+    if not unknown:
+        return None
+    shown = unknown if len(unknown) <= _SHOWN else unknown[:_SHOWN] + "..."
+    count = f"{len(unknown)} characters of the text are" if len(unknown) > 1 else "1 character of the text is"
+    return f"{count} unknown to the model's tokenizer, which reads <unk> in its place: {shown}"

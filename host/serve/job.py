@@ -12,7 +12,7 @@ from symlight.model.penalties import NO_PENALTIES, Penalties
 from symlight.model.sampling import GREEDY, SamplerSettings, SamplingOptions, choose
 
 from ..device.choosing import HostChoice, TurnOptions
-from ..library.completion import Scorer, spelled
+from ..library.completion import Scorer
 from .held_text import HeldText
 
 _NUMBERS = itertools.count()
@@ -198,8 +198,6 @@ class Job:
             score = () if self._scorer is None else _plain(self._scorer(token, logits))
             self._waiting.append(Scored(token, text, *score))
         last = ended or self.left <= 0
-        if last and self._stream is not None:
-            text += self._stream.flush()
         shown = self._held.push(text)
         stopped = self._held.stopped
         if (last or stopped) and not stopped:
@@ -236,7 +234,8 @@ class Job:
             return
         self._echoed = True
         prompt = self.wish.prompt
-        pieces = spelled(self._tokenizer, prompt, ())
+        stream = None if self._tokenizer is None else self._tokenizer.stream()
+        pieces = [None if stream is None else stream.push(token) for token in prompt]
         scores: list = [()] * len(prompt)
         if self._scorer is not None:
             rows = zip(prompt[1:], self._prompt_rows, strict=False)

@@ -1,15 +1,28 @@
 """The structures that Python and the kernels share; `header` writes them as C++, so they are typed once."""
 
 import ctypes
-from ctypes import Structure, c_double, c_int8, c_int16, c_int32, c_int64, c_uint8, c_void_p
+from ctypes import (
+    Structure,
+    c_double,
+    c_float,
+    c_int8,
+    c_int16,
+    c_int32,
+    c_int64,
+    c_uint8,
+    c_uint16,
+    c_void_p,
+)
 
 _TYPES = {
     c_double: "double",
+    c_float: "float",
     c_int8: "int8_t",
     c_int16: "int16_t",
     c_int32: "int32_t",
     c_int64: "int64_t",
     c_uint8: "uint8_t",
+    c_uint16: "uint16_t",
 }
 _pointees: dict[str, str] = {}  # "Structure.field" -> C++ type behind a pointer
 
@@ -43,7 +56,7 @@ class Requantiser(Structure):
 class Norm(Structure):
     """Layer normalisation."""
 
-    _fields_ = fields("Norm", gamma=[c_int32], beta=[c_int32], gamma_shift=c_int32, epsilon=c_int32)
+    _fields_ = fields("Norm", gamma=[c_int16], beta=[c_int16], gamma_shift=c_int32, epsilon=c_int32)
 
 
 class Block(Structure):
@@ -57,13 +70,13 @@ class Block(Structure):
         up=Matrix,
         down=Matrix,
         qkv_threshold=[c_int32],
-        qkv_scale=[c_double],
-        decay_scale=[c_double],
+        qkv_scale=[c_float],
+        decay_scale=[c_float],
         decay_beta=[c_double],
-        out_scale=[c_double],
+        out_scale=[c_float],
         up_threshold=[c_int32],
-        down_scale=[c_double],
-        spike_threshold=[c_int32],
+        down_scale=[c_float],
+        spike_threshold=[c_int16],
         attention_norm=Norm,
         ffn_norm=Norm,
         attention_event=Requantiser,
@@ -80,8 +93,8 @@ class Head(Structure):
         "Head",
         prior=Matrix,
         fused=Matrix,
-        prior_scale=[c_double],
-        fused_scale=[c_int32],
+        prior_scale=[c_float],
+        fused_scale=[c_uint16],
         gelu_table=[c_int8],
         input_scale=c_double,
     )

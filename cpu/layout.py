@@ -153,8 +153,19 @@ def _model_vectors(shape: ModelShape) -> dict[str, tuple[int]]:
     }
 
 
+_INT16 = {"spike_threshold"} | {
+    f"{norm}_norm.{leaf}" for norm in ("attention", "ffn") for leaf in ("gamma", "beta")
+}
+
+
 def _vector_type(name: str) -> str:
-    return "float64" if name.endswith(("_scale", "decay_beta")) and name != "fused_scale" else "int32"
+    if name == "decay_beta":
+        return "float64"
+    if name == "fused_scale":
+        return "uint16"
+    if name.endswith("_scale"):
+        return "float32"  # 15 bits of mantissa: exact
+    return "int16" if name in _INT16 else "int32"
 
 
 def scale(multiplier, shift) -> np.ndarray:
@@ -199,7 +210,7 @@ def fill(buffer: np.ndarray, model: IntegerModel, by_row: frozenset[str] = BY_RO
             put(here + f"{name}_threshold", threshold)
             put(here + f"{name}_scale", scale(multiplier, shift))
         put(here + "mix_scale", scale(block.mix[:2], block.mix[2]))
-        for name in ("attention_norm", "ffn_norm"):
+        for name in _NORMS:
             for leaf in ("gamma", "beta", "scalars"):
                 put(here + f"{name}.{leaf}", getattr(getattr(block, name), leaf))
     head = model.head

@@ -149,14 +149,14 @@ class Engine {
                     [&](int t, int from, int to, const int32_t* acc) {
             int8_t* out = shared_.qkv[t];
             const int32_t* threshold = b.qkv_threshold;
-            const double* scale = b.qkv_scale;
+            const float* scale = b.qkv_scale;
             for (int o = from; o < to; o++) out[o] = int8_t(event(acc[o], threshold[o], scale[o]));
         });
         spent(kQkvTime, thread);
         multiply_by(kDecayTime, b.decay, stream.spikes, stream.s, count_, thread, [&](int t, int from, int to, const int32_t* acc) {
             int16_t* z = shared_.z[t];
-            const double* scale = b.decay_scale;
-            for (int o = from; o < to; o++) z[o] = int16_t(rounded(acc[o] * scale[o], 16));
+            const float* scale = b.decay_scale;
+            for (int o = from; o < to; o++) z[o] = int16_t(rounded(acc[o] * double(scale[o]), 16));
         });
         team_.barrier();
         spent(kDecayTime, thread);
@@ -186,7 +186,8 @@ class Engine {
         for (auto [t, end] = items_of(thread); t < end; t++) {
             count(t, layer, kDown, shared_.f[t], m_.ffn, thread);
             layer_norm(shared_.pre[t], b.ffn_norm, m_.rsqrt, m_.inv_width, m_.width, stream.c[t]);
-            const int32_t *c = stream.c[t], *threshold = b.spike_threshold;
+            const int32_t* c = stream.c[t];
+            const int16_t* threshold = b.spike_threshold;
             int8_t* s = stream.s[t];
             for (int i = 0; i < m_.width; i++) s[i] = c[i] >= threshold[i];
             if (layer + 1 < m_.layers) enter_block(layer + 1, stream, t, thread);
@@ -195,7 +196,7 @@ class Engine {
     }
 
     // pre = 2 * stream + requantised product, complete on all threads afterwards.
-    void branch(Operation operation, const Matrix& m, const double* scale, const EventList& list,
+    void branch(Operation operation, const Matrix& m, const float* scale, const EventList& list,
                 Rows<int8_t>& x, Rows<int32_t>& stream, int thread) {
         multiply_by(operation, m, list, x, count_, thread, [&](int t, int from, int to, const int32_t* acc) {
             int32_t *pre = shared_.pre[t], *x = stream[t];

@@ -27,7 +27,7 @@ inline void Engine::head(Stream& stream, int thread) {
                 [&](int row, int from, int to, const int32_t* acc) {
                     int8_t* g = shared_.fused_input[row] + m_.width;
                     for (int o = from; o < to; o++)
-                        g[o] = h.gelu_table[128 + rounded(acc[o] * h.prior_scale[o], 8)];
+                        g[o] = h.gelu_table[128 + rounded(acc[o] * double(h.prior_scale[o]), 8)];
                 });
     team_.barrier();
     spent(kPriorTime, thread);
@@ -45,7 +45,7 @@ inline void Engine::logits(int wanted, Stream& stream, int thread) {
     for (int t = 0; t < count_; t++)
         if (items_[t].want) outputs.push_back(items_[t].logits);
     std::fill_n(own.best.begin(), wanted, INT64_MIN);
-    const int32_t* scale = m_.head.fused_scale;
+    const uint16_t* scale = m_.head.fused_scale;
     multiply_by(kHeadTime, m_.head.fused, stream.events, shared_.fused_input, wanted, thread,
                 [&](int row, int from, int to, const int32_t* acc) {
                     int64_t best = own.best[row], largest = INT64_MIN;

@@ -12,10 +12,12 @@
 
 namespace symlight {
 
+constexpr int kLine = 64;                // bytes of a line of the caches
 constexpr int kStrip = 64;               // outputs that are worked on together; every matrix has whole strips
 constexpr int kVector = 4 * kLanes;      // bytes of a vector
-constexpr int kTileGroups = 96;          // groups of four rows of a strip that are interleaved at a time: 24 KB
-constexpr int kTileBytes = kTileGroups * 4 * kStrip;
+constexpr int kWide = 4;                 // strips that are fetched together, so that rows are read four lines at a time
+constexpr int kTileGroups = 96;          // groups of four rows that are interleaved at a time
+constexpr int kTileBytes = kTileGroups * 4 * kStrip;  // of one strip
 constexpr int kAhead = 2048;             // bytes that a sequential read is prefetched ahead
 
 inline int padded(int outputs) { return (outputs + kStrip - 1) / kStrip * kStrip; }
@@ -74,16 +76,34 @@ inline void rows_one(const Matrix& m, const Events& e, int32_t* acc, int begin, 
     if (g < e.groups) sweep<1>(m, e.rows + 4 * g, e.words + g, e.rows + 4 * g, acc, begin, end);
 }
 
+// Lines that later work will want, fetched a few at a time while the present work is under way.
+struct Ahead {
+    const uint8_t* base;  // of the lines, or of the rows that they are in
+    const int32_t* rows;  // null: one line follows the other
+    int64_t stride;
+    int lines;  // a step
+    int left;   // steps
+
+    void step() {
+        if (left <= 0) return;
+        left--;
+        const uint8_t* from = rows ? base + *rows++ * stride : base;
+        for (int i = 0; i < lines; i++) prefetch_far(from + i * kLine);
+        if (!rows) base += lines * kLine;
+    }
+};
+
 // N vectors times `groups` groups of a strip. Weights of part i (16 outputs) of group g: w[i] + g * w_step; events of
 // vector t in group g: the word at e + t * e_vector + g * e_group.
 template <int N>
 inline void batch(const uint8_t* const w[4], int64_t w_step, const uint8_t* e, int64_t e_vector, int64_t e_group,
-                  int groups, int32_t* acc, int64_t acc_stride) {
+                  int groups, int32_t* acc, int64_t acc_stride, Ahead& ahead) {
     for (int j = 0; j < kStrip / kVector; j++) {
         Vec sums[N][4];
         for (int t = 0; t < N; t++)
             for (int i = 0; i < 4; i++) sums[t][i] = load(acc + t * acc_stride + i * 16 + j * kLanes);
         for (int g = 0; g < groups; g++) {
+            ahead.step();
             Bytes weights[4];
             for (int i = 0; i < 4; i++) weights[i] = load_bytes(w[i] + g * w_step + j * kVector);
             for (int t = 0; t < N; t++) {
@@ -98,44 +118,59 @@ inline void batch(const uint8_t* const w[4], int64_t w_step, const uint8_t* e, i
 
 template <int N = kTokens>
 inline void batches(const uint8_t* const w[4], int64_t w_step, const uint8_t* e, int64_t e_vector, int64_t e_group,
-                    int groups, int32_t* acc, int64_t acc_stride, int vectors) {
+                    int groups, int32_t* acc, int64_t acc_stride, int vectors, Ahead& ahead) {
     for (; vectors >= N; vectors -= N) {
-        batch<N>(w, w_step, e, e_vector, e_group, groups, acc, acc_stride);
+        batch<N>(w, w_step, e, e_vector, e_group, groups, acc, acc_stride, ahead);
         e += N * e_vector;
         acc += N * acc_stride;
     }
     if constexpr (N > 1)
-        if (vectors) batches<N - 1>(w, w_step, e, e_vector, e_group, groups, acc, acc_stride, vectors);
+        if (vectors) batches<N - 1>(w, w_step, e, e_vector, e_group, groups, acc, acc_stride, vectors, ahead);
 }
 
-// acc[t * acc_stride + o - begin] of a single strip that begins at `begin`, any number of vectors. `tile` [kTileBytes].
-inline void rows_strip(const Matrix& m, const Events& e, int32_t* acc, int64_t acc_stride, int begin, uint8_t* tile) {
-    for (int t = 0; t < e.vectors; t++) {
-        const Vec start = spread(-kWeightBias * e.totals[t]);
-        for (int o = 0; o < kStrip; o += kLanes) store(acc + t * acc_stride + o, start);
+inline void start_sums(const int32_t* totals, int vectors, int outputs, int32_t* acc, int64_t acc_stride) {
+    for (int t = 0; t < vectors; t++) {
+        const Vec start = spread(-kWeightBias * totals[t]);
+        for (int o = 0; o < outputs; o += kLanes) store(acc + t * acc_stride + o, start);
     }
-    const uint8_t* parts[4] = {tile, tile + kStrip, tile + 2 * kStrip, tile + 3 * kStrip};
-    const int64_t last = 4 * int64_t(e.groups);
-    for (int from = 0; from < e.groups; from += kTileGroups) {
-        const int groups = std::min(kTileGroups, e.groups - from);
-        for (int g = 0; g < groups; g++) {
-            const int32_t* rows = e.rows + 4 * (from + g);
-            const int64_t later = std::min<int64_t>(4 * (from + g) + 32, last - 4);
-            const uint8_t* four[4];
-            for (int r = 0; r < 4; r++) {
-                four[r] = m.data + rows[r] * m.stride + begin;
-                prefetch(m.data + e.rows[later + r] * m.stride + begin);
-            }
+}
+
+// Interleaves `strips` strips of `groups` groups of rows: tile [strips][groups][4][kStrip].
+inline void fill_tile(const Matrix& m, const int32_t* rows, int groups, int begin, int strips, uint8_t* tile) {
+    for (int g = 0; g < groups; g++) {
+        const uint8_t* four[4];
+        for (int r = 0; r < 4; r++) four[r] = m.data + rows[4 * g + r] * m.stride + begin;
+        for (int s = 0; s < strips; s++)
             for (int j = 0; j < kStrip / kVector; j++) {
                 Bytes q[4];
-                const int at = j * kVector;
+                const int at = s * kStrip + j * kVector;
                 interleave4(load_bytes(four[0] + at), load_bytes(four[1] + at), load_bytes(four[2] + at),
                             load_bytes(four[3] + at), q);
-                for (int i = 0; i < 4; i++) store_bytes(tile + (4 * g + i) * kStrip + at, q[i]);
+                uint8_t* to = tile + s * kTileBytes + 4 * g * kStrip + j * kVector;
+                for (int i = 0; i < 4; i++) store_bytes(to + i * kStrip, q[i]);
             }
-        }
+    }
+}
+
+// acc[t * acc_stride + o - begin] of up to kWide strips, any number of vectors. `tile` [kWide * kTileBytes]. What comes
+// next, `after` bytes behind `begin` in the same rows, is fetched meanwhile.
+inline void rows_strips(const Matrix& m, const Events& e, int32_t* acc, int64_t acc_stride, int begin, int strips,
+                        int after, uint8_t* tile) {
+    start_sums(e.totals, e.vectors, strips * kStrip, acc, acc_stride);
+    for (int from = 0; from < e.groups; from += kTileGroups) {
+        const int groups = std::min(kTileGroups, e.groups - from), next = from + groups;
+        const int32_t* rows = e.rows + 4 * from;
+        fill_tile(m, rows, groups, begin, strips, tile);
+        Ahead ahead{m.data + begin, e.rows + 4 * next, m.stride, strips, 4 * std::min(kTileGroups, e.groups - next)};
+        if (next == e.groups)
+            ahead = {m.data + begin + strips * kStrip, e.rows, m.stride, after / kStrip, 4 * std::min(kTileGroups, e.groups)};
         const uint8_t* words = reinterpret_cast<const uint8_t*>(e.words + int64_t(from) * e.vectors);
-        batches(parts, 4 * kStrip, words, 4, 4 * int64_t(e.vectors), groups, acc, acc_stride, e.vectors);
+        for (int s = 0; s < strips; s++) {
+            const uint8_t* part = tile + s * kTileBytes;
+            const uint8_t* parts[4] = {part, part + kStrip, part + 2 * kStrip, part + 3 * kStrip};
+            batches(parts, 4 * kStrip, words, 4, 4 * int64_t(e.vectors), groups, acc + s * kStrip, acc_stride,
+                    e.vectors, ahead);
+        }
     }
 }
 
@@ -180,15 +215,14 @@ inline void blocks_one(const Matrix& m, const Dense& d, int32_t* acc, int begin,
     }
 }
 
-inline void blocks_strip(const Matrix& m, const Dense& d, int32_t* acc, int64_t acc_stride, int begin) {
-    for (int t = 0; t < d.vectors; t++) {
-        const Vec start = spread(-kWeightBias * d.totals[t]);
-        for (int o = 0; o < kStrip; o += kLanes) store(acc + t * acc_stride + o, start);
-    }
+// Of one strip; the following one is fetched meanwhile if there is one.
+inline void blocks_strip(const Matrix& m, const Dense& d, int32_t* acc, int64_t acc_stride, int begin, bool more) {
+    start_sums(d.totals, d.vectors, kStrip, acc, acc_stride);
     const uint8_t* parts[4];
     for (int i = 0; i < 4; i++) parts[i] = m.data + (begin / 16 + i) * block_bytes(m);
-    batches(parts, 64, reinterpret_cast<const uint8_t*>(d.x), d.stride, 4, (m.inputs + 3) / 4, acc, acc_stride,
-            d.vectors);
+    const int groups = (m.inputs + 3) / 4;
+    Ahead ahead{parts[0] + 4 * block_bytes(m), nullptr, 0, 4, more ? groups : 0};
+    batches(parts, 64, reinterpret_cast<const uint8_t*>(d.x), d.stride, 4, groups, acc, acc_stride, d.vectors, ahead);
 }
 
 // The sum of `size` bytes in groups of four with weights 1, 2, 3, 4 (modulo 2^32): reads at full speed, as a yardstick.
@@ -210,7 +244,8 @@ inline int64_t read_sum(const uint8_t* data, int64_t size) {
 // ---- either ------------------------------------------------------------------------------------
 
 // Calls use(first, count, acc, acc_stride) for the outputs [begin, end), multiples of kStrip, a part at a time:
-// acc[t * acc_stride + i] is the sum of vector t for output first + i. `acc` holds max(end - begin, kStrip * T).
+// acc[t * acc_stride + i] is the sum of vector t for output first + i. `acc` holds max(end - begin, kWide * kStrip * T),
+// `tile` kWide * kTileBytes.
 template <typename Use>
 inline void multiply(const Matrix& m, const Events& events, const Dense& dense, int begin, int end, int32_t* acc,
                      uint8_t* tile, Use use) {
@@ -221,14 +256,16 @@ inline void multiply(const Matrix& m, const Events& events, const Dense& dense, 
         use(begin, end - begin, acc, 0);
         return;
     }
-    for (int o = begin; o < end; o += kStrip) {
+    const int most = m.by_row ? kWide * kStrip : kStrip;
+    for (int o = begin; o < end; o += most) {
+        const int size = std::min(most, end - o), after = std::min(most, end - o - size);
         if (m.by_row)
-            rows_strip(m, events, acc, kStrip, o, tile);
+            rows_strips(m, events, acc, most, o, size / kStrip, after, tile);
         else if (vectors == 1)
-            blocks_one(m, dense, acc, o, o + kStrip);
+            blocks_one(m, dense, acc, o, o + size);
         else
-            blocks_strip(m, dense, acc, kStrip, o);
-        use(o, kStrip, acc, kStrip);
+            blocks_strip(m, dense, acc, most, o, after > 0);
+        use(o, size, acc, most);
     }
 }
 

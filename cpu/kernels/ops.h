@@ -62,7 +62,8 @@ inline void layer_norm(const int32_t* pre, const Norm& norm, const int32_t* rsqr
     const int e = (bit_length(spread) - 1) >> 1;
     const double r = std::ldexp(rsqrt[(spread << 6) >> (2 * e)], 1 - e);
     const double scale = std::ldexp(1.0, -norm.gamma_shift);
-    const int32_t centre = int32_t(mean), *gamma = norm.gamma, *beta = norm.beta;
+    const int32_t centre = int32_t(mean);
+    const int16_t *gamma = norm.gamma, *beta = norm.beta;
     for (int i = 0; i < width; i++) {
         const double n = rounded((pre[i] - centre) * r, 19);
         y[i] = sat(rounded(n * gamma[i] * scale, 31) + beta[i], 16);

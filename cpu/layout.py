@@ -153,9 +153,8 @@ def _model_vectors(shape: ModelShape) -> dict[str, tuple[int]]:
     }
 
 
-_INT16 = {"spike_threshold"} | {
-    f"{norm}_norm.{leaf}" for norm in ("attention", "ffn") for leaf in ("gamma", "beta")
-}
+_NORMS = ("attention_norm", "ffn_norm")
+_INT16 = {"spike_threshold", *(f"{norm}.{leaf}" for norm in _NORMS for leaf in ("gamma", "beta"))}
 
 
 def _vector_type(name: str) -> str:

@@ -4,6 +4,7 @@ Loading checks everything before anything is returned; saving writes a neighbour
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from .package_folder import (
     V2,
     WEIGHTS,
     check_folder,
+    format_version,
     only_keys,
     read_json,
     write_json,
@@ -50,6 +52,8 @@ class PackageMeta:
     name: str
     description: str = ""
     eos: int | None = None  # end-of-sequence token id
+    bos: int | None = None  # beginning-of-sequence token id
+    prepend_bos: bool = False  # the model was trained on texts that begin with `bos`
     synthetic: bool = False  # weights were generated, not trained
     logit_scale: float | None = None  # real logit = integer logit * logit_scale; None: unknown
     provenance: dict = field(default_factory=dict)
@@ -73,7 +77,13 @@ class Package:
     def numerics(self) -> Numerics:
         return self.model.numerics
 
-    @property
+    def encode(self, text: str, *, continues: bool = False) -> list[int]:
+        """Token ids of a text as a session ingests it: with the beginning-of-sequence token first if the
+        package says so, unless the text `continues` a session."""
+        first = [self.meta.bos] if self.meta.prepend_bos and not continues else []
+        return first + self.tokenizer.encode(text, continues=continues)
+
+    @cached_property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer; a `UserError` when the package has none."""
         if self.tokenizer_bytes is None:
@@ -94,7 +104,7 @@ def save_package(
     path: str | Path, model: IntegerModel, meta: PackageMeta, tokenizer_bytes: bytes | None = None
 ) -> None:
     """Write a package to `path`, all or nothing. An older package there is replaced, other things refused."""
-    with written_folder(Path(path), V2, load_package) as folder:
+    with written_folder(Path(path), V2, load_package, version=_version(meta)) as folder:
         config = {"shape": model.shape.to_json(), "numerics": model.numerics.to_json(), **_meta_to_json(meta)}
         write_json(folder / CONFIG, config)
         tensors = {name: np.ascontiguousarray(array) for name, array in model.tensors().items()}
@@ -107,7 +117,7 @@ def load_package(path: str | Path) -> Package:
     """Read and check a package; every fault is a `UserError` that names the file and the value."""
     path = Path(path)
     digest = check_folder(path, V2)
-    shape, numerics, meta = _read_config(path / CONFIG)
+    shape, numerics, meta = _read_config(path / CONFIG, format_version(path))
     tensors = _read_tensors(path / WEIGHTS)
     try:
         model = IntegerModel.from_tensors(shape, numerics, tensors)
@@ -120,20 +130,25 @@ def load_package(path: str | Path) -> Package:
 # ---- configuration -------------------------------------------------------------------------------
 
 
+def _version(meta: PackageMeta) -> int:
+    """The oldest version that can say it: releases that do not know the newest one read the package, too."""
+    return 1 if meta.bos is None and not meta.prepend_bos else 2
+
+
+def _fields(version: int) -> tuple[str, ...]:
+    """Fields of `PackageMeta` in the order of the file."""
+    bos = ("bos", "prepend_bos") if version >= 2 else ()
+    return ("name", "description", "eos", *bos, "synthetic", "logit_scale", "provenance")
+
+
 def _meta_to_json(meta: PackageMeta) -> dict:
-    return {
-        "name": meta.name,
-        "description": meta.description,
-        "eos": meta.eos,
-        "synthetic": meta.synthetic,
-        "logit_scale": meta.logit_scale,
-        "provenance": meta.provenance,
-    }
+    return {name: getattr(meta, name) for name in _fields(_version(meta))}
 
 
-def _read_config(file: Path) -> tuple[ModelShape, Numerics, PackageMeta]:
+def _read_config(file: Path, version: int) -> tuple[ModelShape, Numerics, PackageMeta]:
     config = read_json(file)
-    only_keys(file, config, {"shape", "numerics", *_meta_to_json(PackageMeta(name=""))}, V2)
+    only_keys(file, config, {"shape", "numerics", *_fields(version)}, version)
+    config = {"bos": None, "prepend_bos": False} | config
     for key in ("shape", "numerics", "provenance"):
         if not isinstance(config[key], dict):
             raise UserError(f"{file}: {key} is {config[key]!r}, an object is required")
@@ -145,15 +160,22 @@ def _read_config(file: Path) -> tuple[ModelShape, Numerics, PackageMeta]:
         ("name", str, "a text"),
         ("description", str, "a text"),
         ("synthetic", bool, "true or false"),
+        ("prepend_bos", bool, "true or false"),
     ):
         if not isinstance(config[key], kind):
             raise UserError(f"{file}: {key} is {config[key]!r}, {text} is required")
-    eos, scale = config["eos"], config["logit_scale"]
-    if eos is not None and (type(eos) is not int or not 0 <= eos < shape.vocab):
-        raise UserError(f"{file}: eos is {eos!r}, null or a token id in 0..{shape.vocab - 1} is required")
+    for key in ("eos", "bos"):
+        token = config[key]
+        if token is not None and (type(token) is not int or not 0 <= token < shape.vocab):
+            raise UserError(
+                f"{file}: {key} is {token!r}, null or a token id in 0..{shape.vocab - 1} is required"
+            )
+    if config["prepend_bos"] and config["bos"] is None:
+        raise UserError(f"{file}: prepend_bos is true, but bos is null; name the token")
+    scale = config["logit_scale"]
     if scale is not None and (type(scale) not in (int, float) or not 0 < scale < 1):
         raise UserError(f"{file}: logit_scale is {scale!r}, null or a number between 0 and 1 is required")
-    return shape, numerics, PackageMeta(**{key: config[key] for key in _meta_to_json(PackageMeta(name=""))})
+    return shape, numerics, PackageMeta(**{key: config[key] for key in _fields(V2.version)})
 
 
 def _read_tensors(file: Path) -> dict[str, np.ndarray]:

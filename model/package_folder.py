@@ -30,14 +30,15 @@ class Format:
 
     kind: str | None
     title: str  # of the model family, in sentences
-    version: int
+    version: int  # the newest
+    oldest: int = 1  # that is read
     use: str  # what to do with a package of this kind, in sentences
 
 
 V2 = Format(
     kind=None,
     title="SymbolicLight V2",
-    version=1,
+    version=2,
     use="give it to the commands and devices of SymbolicLight V2",
 )
 V1 = Format(
@@ -50,8 +51,12 @@ FORMATS = {form.kind: form for form in (V2, V1)}
 
 
 @contextmanager
-def written_folder(path: Path, form: Format, check: Callable[[Path], object]) -> Iterator[Path]:
+def written_folder(
+    path: Path, form: Format, check: Callable[[Path], object], *, version: int | None = None
+) -> Iterator[Path]:
     """An empty folder to fill with `FILES`; afterwards it gets a manifest, is checked and renamed to `path`.
+
+    `version` of the format: the newest, unless an older one can say the same.
 
     An older package at `path` is replaced, other things are refused. `check(folder)` loads what was written:
     what cannot be loaded is not saved.
@@ -69,7 +74,7 @@ def written_folder(path: Path, form: Format, check: Callable[[Path], object]) ->
             if (temporary / name).exists()
         }
         kind = {} if form.kind is None else {"kind": form.kind}
-        write_json(temporary / MANIFEST, {"format_version": form.version, **kind, "files": files})
+        write_json(temporary / MANIFEST, {"format_version": version or form.version, **kind, "files": files})
         check(temporary)
         _replace(temporary, path)
     finally:
@@ -116,6 +121,11 @@ def check_folder(path: Path, form: Format) -> str:
     return sha256(path / MANIFEST)
 
 
+def format_version(path: Path) -> int:
+    """The version of a folder that `check_folder` has accepted."""
+    return read_json(path / MANIFEST)["format_version"]
+
+
 def _check_kind(path: Path, manifest: dict, form: Format) -> None:
     kind = manifest.get("kind")
     if kind == form.kind:
@@ -129,12 +139,13 @@ def _check_kind(path: Path, manifest: dict, form: Format) -> None:
 def _check_files(path: Path, manifest: dict, form: Format) -> None:
     source = path / MANIFEST
     version = manifest.get("format_version")
-    if version != form.version or isinstance(version, bool):
+    if type(version) is not int or not form.oldest <= version <= form.version:
+        reads = " and ".join(map(str, range(form.oldest, form.version + 1)))
         raise UserError(
-            f"{source}: format_version {version!r} is not supported, this reads version {form.version}; "
+            f"{source}: format_version {version!r} is not supported, this reads version {reads}; "
             "use a matching release or build the package again"
         )
-    only_keys(source, manifest, {"format_version", "files"} | ({"kind"} if form.kind else set()), form)
+    only_keys(source, manifest, {"format_version", "files"} | ({"kind"} if form.kind else set()), version)
     files = manifest["files"]
     if not isinstance(files, dict):
         raise UserError(f"{source}: files is {files!r}, an object of file names is required")
@@ -143,7 +154,7 @@ def _check_files(path: Path, manifest: dict, form: Format) -> None:
             raise UserError(f"{source}: {name} is not listed under files, but every package has it")
     for name in files:
         if name not in FILES:
-            raise UserError(f"{source}: file {name!r} is not part of a package of version {form.version}")
+            raise UserError(f"{source}: file {name!r} is not part of a package of version {version}")
     for found in sorted(path.iterdir()):
         if found.name not in files and found.name != MANIFEST:
             raise UserError(f"{found} is not listed in {MANIFEST}; remove it or build the package again")
@@ -175,13 +186,13 @@ def sha256(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def only_keys(file: Path, data: dict, known: set[str], form: Format) -> None:
-    """A `UserError` unless `data` has exactly the fields `known`."""
+def only_keys(file: Path, data: dict, known: set[str], version: int) -> None:
+    """A `UserError` unless `data` has exactly the fields `known` of a format's `version`."""
     missing, unknown = sorted(known - set(data)), sorted(set(data) - known)
     if missing:
         raise UserError(f"{file}: field {missing[0]!r} is missing")
     if unknown:
-        raise UserError(f"{file}: field {unknown[0]!r} is unknown in version {form.version}")
+        raise UserError(f"{file}: field {unknown[0]!r} is unknown in version {version}")
 
 
 def write_json(file: Path, data: dict) -> None:

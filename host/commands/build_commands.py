@@ -91,6 +91,12 @@ def train(out: Path, shape: str, corpus: Path | None, minutes: float, steps: int
 @click.option("--description", default="", help="One line about the model.")
 @click.option("--data", metavar="TEXT", help="What the model was trained on, for the provenance.")
 @click.option("--eos", type=int, metavar="ID", help="End-of-sequence token; default: the tokenizer's.")
+@click.option(
+    "--prepend-bos",
+    is_flag=True,
+    help="The model was trained on texts that begin with a beginning-of-sequence token.",
+)
+@click.option("--bos", type=int, metavar="ID", help="That token; default: the tokenizer's.")
 def quantise(
     checkpoint: Path,
     out: Path,
@@ -99,6 +105,8 @@ def quantise(
     description: str,
     data: str | None,
     eos: int | None,
+    prepend_bos: bool,
+    bos: int | None,
 ):
     """Make an INT8 package of a float checkpoint (a file, or the folder that `train` wrote)."""
     from symlight.model.training.quantise import quantise as to_integers
@@ -110,12 +118,18 @@ def quantise(
     provenance = ({} if data is None else {"data": data}) | _training(file)
     with waiting(stderr(), "quantise"):
         model, logit_scale = to_integers(read_checkpoint(file))
-        if eos is None and tokenizer_bytes is not None:
-            eos = Tokenizer(tokenizer_bytes, str(source)).eos
+        if tokenizer_bytes is not None:
+            special = Tokenizer(tokenizer_bytes, str(source)).special()
+            eos = special["eos"] if eos is None else eos
+            bos = special["bos"] if bos is None and prepend_bos else bos
+        if prepend_bos and bos is None:
+            raise UserError("the tokenizer has no beginning-of-sequence token to prepend; give --bos ID")
         meta = PackageMeta(
             name=name or out.name,
             description=description,
             eos=eos,
+            bos=bos,
+            prepend_bos=prepend_bos,
             logit_scale=logit_scale,
             provenance=provenance,
         )

@@ -96,6 +96,8 @@ def describe(package: Package) -> dict:
         "description": package.meta.description,
         "digest": package.digest,
         "eos": package.meta.eos,
+        "bos": package.meta.bos,
+        "prepend_bos": package.meta.prepend_bos,
         "synthetic": package.meta.synthetic,
         "tokenizer_pieces": tokenizer,
         "shape": package.shape.to_json() | {"slots": package.shape.slots},

@@ -116,10 +116,11 @@ class Model:
     def encode(self, prompt: Prompt, *, continues: bool = False) -> list[int]:
         """Token ids of a text; a sequence of ids stays as it is.
 
-        A text that `continues` a session keeps its leading blanks, and its tokenizer adds none.
+        They begin with the beginning-of-sequence token if the package says so. A text that `continues` a
+        session gets none; it keeps its leading blanks, and the tokenizer adds none.
         """
         if isinstance(prompt, str):
-            return (self.tokenizer or self.package.tokenizer).encode(prompt, continues=continues)
+            return self.package.encode(prompt, continues=continues)
         return [int(token) for token in prompt]
 
     def check(self, *, sampling: SamplingOptions = GREEDY, penalties: Penalties = NO_PENALTIES) -> None:

@@ -66,7 +66,7 @@ class Service:
         """Token ids of a text."""
         try:
             text.encode()
-            return self.package.tokenizer.encode(text)
+            return self.package.encode(text)
         except UnicodeEncodeError as error:
             raise BadRequest(f"{field} holds a lone surrogate, which is no character", field) from error
         except UserError as error:

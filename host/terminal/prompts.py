@@ -54,8 +54,7 @@ def take_prompt(values: dict, package: Package) -> Prompt:
         prompt = Prompt(_numbers(ids))
     else:
         text = checked(text, "the prompt") if text is not None else _read(file)
-        tokenizer = package.tokenizer
-        prompt = Prompt(tokenizer.encode(text, continues=continues), tokenizer.unknown(text))
+        prompt = Prompt(package.encode(text, continues=continues), package.tokenizer.unknown(text))
     if not prompt.ids and not continues:  # a saved session goes on from its pending token
         raise UserError("the prompt is empty; give at least one character of text, or one token id")
     return prompt

@@ -69,13 +69,13 @@ def continuation(
     """Tokens of the integer reference after the prompt, in a new session."""
     reference.reset()
     settings = None if options.greedy else SamplerSettings.of(options, package.meta.logit_scale)
-    tokens = package.tokenizer.encode(prompt)
+    tokens = package.encode(prompt)
     return reference.generate(tokens, count, package.meta.eos, settings=settings).tokens
 
 
 def prompt_line(package: Package, prompt: str, tokens: Sequence[int]) -> str:
     """A list item, the prompt in bold; a line end in the text is shown as a slash."""
-    eos, given = package.meta.eos, package.tokenizer.encode(prompt)
+    eos, given = package.meta.eos, package.encode(prompt)
     new = [token for token in tokens if token != eos]
     whole, start = (package.tokenizer.decode(ids) for ids in (given + new, given))
     shown = whole[len(start) :].rstrip("\n").replace("\n", " / ").replace("*", "\\*")

@@ -21,11 +21,11 @@ from . import corpus as corpora
 
 def heldout_tokens(package: Package, text: corpora.Corpus) -> np.ndarray:
     """Token ids of all documents in a row, each ended by the end-of-sequence token, as in training."""
-    tokenizer, eos = package.tokenizer, package.meta.eos
+    eos = package.meta.eos
     if eos is None:
         raise UserError(f"package {package.path} has no end-of-sequence token to end a document with")
     return np.array(
-        [token for document in text for token in [*tokenizer.encode("\n".join(document)), eos]], np.int64
+        [token for document in text for token in [*package.encode("\n".join(document)), eos]], np.int64
     )
 
 

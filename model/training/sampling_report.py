@@ -75,7 +75,7 @@ def real_logits(package: Package, prompts=PROMPTS, count: int = NEW_TOKENS) -> n
     reference, rows = Reference(package.model), []
     for prompt in prompts:
         reference.reset()
-        tokens = package.tokenizer.encode(prompt)
+        tokens = package.encode(prompt)
         for index in range(len(tokens) + count):
             result = reference.ingest(tokens[index], want_logits=True)
             rows.append(result.logits)

@@ -69,6 +69,11 @@ class V1Package:
             )
         return checked_tokenizer(self.tokenizer_bytes, str(self.path / TOKENIZER), self.shape)
 
+    def encode(self, text: str, *, continues: bool = False) -> list[int]:
+        """Token ids of a text; unless it `continues` a session, behind the beginning-of-sequence token."""
+        first = [] if continues or self.meta.bos is None else [self.meta.bos]
+        return first + self.tokenizer.encode(text, continues=continues)
+
     @property
     def pieces(self) -> int:
         """Vocabulary rows that may be generated: later ones have no text."""
@@ -228,7 +233,7 @@ def _meta_to_json(meta: V1Meta) -> dict:
 
 def _read_config(file: Path) -> tuple[V1Shape, V1Meta]:
     config = read_json(file)
-    only_keys(file, config, {"shape", *V1Meta.__dataclass_fields__}, V1)
+    only_keys(file, config, {"shape", *V1Meta.__dataclass_fields__}, V1.version)
     for name, kind, text in (
         ("shape", dict, "an object"),
         ("provenance", dict, "an object"),

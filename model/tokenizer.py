@@ -28,12 +28,15 @@ _Utf8 = codecs.getincrementaldecoder("utf-8")
 
 
 class Tokenizer:
-    """A SentencePiece model held in memory. `source` names it in error messages."""
+    """A SentencePiece model held in memory.
 
-    def __init__(self, model: bytes, source: str = "tokenizer"):
+    `source` names it in error messages. `begin` are the tokens before a text that continues no other.
+    """
+
+    def __init__(self, model: bytes, source: str = "tokenizer", begin: Sequence[int] = ()):
         if not model:
             raise UserError(f"{source} is empty; build the package again")
-        self._model = model
+        self._model, self._begin = model, list(begin)
         try:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         except RuntimeError as error:
@@ -51,13 +54,14 @@ class Tokenizer:
         return {name: token if token >= 0 else None for name, token in ids.items()}
 
     def encode(self, text: str, *, continues: bool = False) -> list[int]:
-        """Token ids of `text`, without special tokens.
+        """Token ids of `text`, without special tokens but those that begin it.
 
         A byte order mark is dropped. A text that `continues` another keeps its leading blanks and gets none;
         SentencePiece models may do otherwise at the beginning of a text. A `UserError` names characters that
         are not Unicode text.
         """
-        return self._encoder(continues).encode(checked(text, "the text"), out_type=int)
+        tokens = self._encoder(continues).encode(checked(text, "the text"), out_type=int)
+        return tokens if continues else self._begin + tokens
 
     def unknown(self, text: str) -> str:
         """The characters of `text` that the tokenizer lacks: it reads each run of them as one `<unk>`."""

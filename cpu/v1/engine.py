@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from symlight.base.errors import UserError
-from symlight.cpu.build import build_library
+from symlight.cpu.build import Progress, build_library
 from symlight.cpu.isa import Isa, find
 from symlight.model.v1 import ops
 from symlight.model.v1 import tensors as names
@@ -27,9 +27,9 @@ CHUNK = 64  # positions of a pass at most
 SOURCE = Path(__file__).parent / "kernels" / "engine_v1.cpp"
 
 
-def build_v1(isa: Isa, cache: Path | None = None) -> ctypes.CDLL:
+def build_v1(isa: Isa, cache: Path | None = None, progress: Progress | None = None) -> ctypes.CDLL:
     """The library of the V1 kernels for `isa`; compiled unless the cache has it."""
-    file = build_library(isa, cache, source=SOURCE, headers={"v1_abi.h": abi.V1.header()})
+    file = build_library(isa, cache, source=SOURCE, headers={"v1_abi.h": abi.V1.header()}, progress=progress)
     library = ctypes.CDLL(str(file))
     pointer, number = ctypes.c_void_p, ctypes.c_int64
     for name, result, arguments in (
@@ -63,18 +63,27 @@ class SessionV1:
             "values": np.zeros(per_head, np.float32),
             "spikes": np.zeros((shape.layers, slots), np.uint8),
         }
-        record = abi.Session(**{name: array.ctypes.data for name, array in arrays.items()}, slots=slots)
-        return cls(arrays, record)
+        return cls(arrays, _record(arrays, slots, 0))
 
     @property
     def position(self) -> int:
         return self.record.position
+
+    def copy(self) -> "SessionV1":
+        """An independent session that stands where this one does."""
+        arrays = {name: array.copy() for name, array in self.arrays.items()}
+        return SessionV1(arrays, _record(arrays, self.record.slots, self.position))
 
     def reset(self) -> None:
         """Start again. Keys and values need not be cleared: slots without a spike are never read."""
         for name in ("membrane", "decay", "spikes"):
             self.arrays[name].fill(0)
         self.record.position = 0
+
+
+def _record(arrays: dict[str, np.ndarray], slots: int, position: int) -> abi.Session:
+    pointers = {name: array.ctypes.data for name, array in arrays.items()}
+    return abi.Session(**pointers, slots=slots, position=position)
 
 
 class EngineV1:
@@ -104,11 +113,12 @@ class EngineV1:
         *,
         isa: str | None = None,
         cache: Path | None = None,
+        progress: Progress | None = None,
         by_row: bool = False,
     ):
         self.shape, self.package = package.shape, package
         self.isa = find(isa)
-        self._library = build_v1(self.isa, cache)
+        self._library = build_v1(self.isa, cache, progress)
         self._packed = Packed(package, self._library, by_row=by_row)
         self._inv_freq = package.weights.read(names.INV_FREQ)
         self.threads, self._handle = threads, None

@@ -13,7 +13,7 @@ from rich.text import Text
 from symlight.base.errors import UserError
 from symlight.model.sampling import GREEDY, SamplingOptions
 
-from ..device.packages import open_package
+from ..device.packages import open_any
 from ..device.verify import VerificationError
 from ..library.completion import Completion
 from ..library.model import Model
@@ -44,7 +44,7 @@ def chat(**values):
     console = stderr()
     given = take_sampling(values)
     sampling = resolve_sampling(given, None, CHAT)
-    package = open_package(values.pop("model"))
+    package = open_any(values.pop("model"))
     options = take_device(values)
     package.tokenizer  # text is all there is: refuse before anything is built  # noqa: B018
     with ProgressView(console) as progress:

@@ -10,7 +10,7 @@ from symlight.base.errors import UserError
 from symlight.base.files import write_whole
 from symlight.model.sampling import GREEDY, SamplingOptions
 
-from ..device.packages import open_package
+from ..device.packages import open_any
 from ..library.completion import MAX_ALTERNATIVES, Completion, Token
 from ..library.model import Model
 from ..library.session import Session
@@ -63,7 +63,7 @@ def generate(**values):
     if values["logprobs"] is not None and not values["as_json"]:
         raise UserError("--logprobs are written into the JSON object; give --json too")
     resolve_sampling(given, None, GREEDY)  # refuses wrong values before anything is opened
-    package = open_package(values.pop("model"))
+    package = open_any(values.pop("model"))
     prompt = take_prompt(values, package)
     if sentence := unknown_sentence(prompt.unknown):
         console.print(f"symlight: {sentence}")

@@ -18,9 +18,11 @@ from symlight.cpu.isa import runnable
 from symlight.hw.compiler.layout import Layout
 from symlight.hw.config import CARDS
 from symlight.model.package import Package
+from symlight.model.package_folder import V1
+from symlight.model.v1.package import V1Package
 
 from ..device.opening import import_pyxrt
-from ..device.packages import open_package
+from ..device.packages import open_any
 from ..terminal.plain import PlainConsole
 from ..terminal.results import print_json
 
@@ -33,7 +35,7 @@ MAX_CARDS = 32  # indices tried where pyxrt cannot enumerate devices
 def inspect(path: str, as_json: bool):
     """Check a model package or a bitstream and show what is in it."""
     bitstream = Path(path).is_file() or path.endswith(".xclbin")
-    about = describe_xclbin(Path(path)) if bitstream else describe(open_package(path))
+    about = describe_xclbin(Path(path)) if bitstream else describe_any(open_any(path))
     if as_json:
         print_json(about)
         return
@@ -83,6 +85,32 @@ def _time(seconds: int) -> str:
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
     except (ValueError, OverflowError, OSError):
         return f"{seconds} s after 1970"
+
+
+def describe_any(package: Package | V1Package) -> dict:
+    """Everything that a package of either kind says about itself."""
+    return describe_v1(package) if isinstance(package, V1Package) else describe(package)
+
+
+def describe_v1(package: V1Package) -> dict:
+    """Everything that a V1 package says about itself."""
+    meta = package.meta
+    return {
+        "path": str(package.path),
+        "kind": f"{V1.title}, {meta.weights} weights; {V1.use}",
+        "name": meta.name,
+        "description": meta.description,
+        "digest": package.digest,
+        "special_tokens": {name: getattr(meta, name) for name in ("pad", "bos", "eos", "unk")},
+        "synthetic": meta.synthetic,
+        "tokenizer_pieces": None if package.tokenizer_bytes is None else package.tokenizer.size,
+        "shape": package.shape.to_json() | {"slots": package.shape.slots},
+        "size": {
+            "bytes": package.weights.file.stat().st_size,
+            "multiply_accumulates": package.shape.multiply_accumulates,
+        },
+        "provenance": meta.provenance,
+    }
 
 
 def describe(package: Package) -> dict:

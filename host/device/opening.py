@@ -16,6 +16,7 @@ from symlight.base.cache import exclusive
 from symlight.base.errors import UserError
 from symlight.hw.compiler.layout import Layout
 from symlight.hw.interface import Flag, arguments
+from symlight.model.v1.package import V1Package
 from symlight.model.weights import IntegerModel
 from symlight.sim.build import require_tools
 
@@ -64,7 +65,7 @@ class OpenedDevice:
     def __init__(
         self,
         options: DeviceOptions,
-        model: IntegerModel,
+        model: IntegerModel | V1Package,
         progress: Progress = silent,
     ):
         self._stack = ExitStack()
@@ -81,8 +82,10 @@ class OpenedDevice:
     def __exit__(self, *_) -> None:
         self._stack.close()
 
-    def _open(self, options: DeviceOptions, model: IntegerModel, progress: Progress) -> Machine:
+    def _open(self, options: DeviceOptions, model: IntegerModel | V1Package, progress: Progress) -> Machine:
         kind, _, address = options.device.partition(":")
+        if isinstance(model, V1Package):
+            return _v1_machine(options, kind, address, model, progress)
         if options.device == "reference":
             return ReferenceMachine(model)
         if kind == "cpu":
@@ -152,12 +155,11 @@ def _cpu_machine(options: DeviceOptions, threads: str, model: IntegerModel, prog
 
     from .cpu_machine import CpuMachine
 
-    if threads and not (threads.isdecimal() and 1 <= int(threads) <= MOST_THREADS):
-        raise UserError(f"device {options.device!r}: the number of threads is 1..{MOST_THREADS}, as in cpu:2")
+    count = _threads(options, threads)
     try:
         engine = Engine(
             Weights.pack(model),
-            int(threads) if threads else None,
+            count,
             cache=options.cache / "cpu",
             progress=progress,
         )
@@ -165,6 +167,32 @@ def _cpu_machine(options: DeviceOptions, threads: str, model: IntegerModel, prog
         click.echo(f"symlight: {error}; going on with the reference", err=True)
         return ReferenceMachine(model)
     return CpuMachine(engine, options.device)
+
+
+def _v1_machine(
+    options: DeviceOptions, kind: str, threads: str, package: V1Package, progress: Progress
+) -> Machine:
+    """SymbolicLight V1, which the CPU engine alone computes."""
+    from symlight.cpu.v1.engine import EngineV1
+
+    from .v1_machine import V1Machine
+
+    if kind != "cpu":
+        raise UserError(
+            f"{package.path} is a package of SymbolicLight V1, which device {options.device!r} cannot run: "
+            "its attention and projections are others than V2's; use --device cpu"
+        )
+    engine = EngineV1(package, _threads(options, threads), cache=options.cache / "cpu", progress=progress)
+    return V1Machine(engine, options.device)
+
+
+def _threads(options: DeviceOptions, threads: str) -> int:
+    """The number in cpu:THREADS, or a good one."""
+    from symlight.cpu.engine import default_threads
+
+    if threads and not (threads.isdecimal() and 1 <= int(threads) <= MOST_THREADS):
+        raise UserError(f"device {options.device!r}: the number of threads is 1..{MOST_THREADS}, as in cpu:2")
+    return int(threads) if threads else default_threads()
 
 
 def _xclbin_kernel(options: DeviceOptions) -> KernelInfo:

@@ -7,6 +7,8 @@ from pathlib import Path
 import symlight.model
 from symlight.base.errors import UserError
 from symlight.model.package import Package, load_package
+from symlight.model.package_folder import V1, package_kind
+from symlight.model.v1.package import V1Package, load_v1
 
 SHIPPED = Path(symlight.model.__file__).parent / "packages"
 
@@ -27,8 +29,14 @@ def find_package(name: str) -> Path:
 
 
 def open_package(name: str) -> Package:
-    """Load and check the package called `name`."""
+    """Load and check the package called `name`, of SymbolicLight V2."""
     return load_package(find_package(name))
+
+
+def open_any(name: str) -> Package | V1Package:
+    """Load and check the package called `name`, of either kind."""
+    path = find_package(name)
+    return load_v1(path) if package_kind(path) == V1.kind else load_package(path)
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from symlight.base.errors import UserError
+from symlight.model.config import ModelShape
 from symlight.model.sampling import SamplerSettings, SamplingOptions
 from symlight.model.session_file import SavedSession, read_session, write_session
+from symlight.model.state import State
 
 from .choosing import HostChoice, Logits, RunOptions, TurnOptions, check_options, logit_fields, logit_row
 from .machine import Machine, OnToken, RunResult
@@ -207,10 +210,14 @@ class Session:
         """Write the session to a file, with the sampling options that a resumed run needs if given."""
         tokens = None if self.begun else self.tokens
         state = self.machine.read_state()
+        if not isinstance(state, State):
+            raise UserError("sessions of SymbolicLight V1 cannot be saved; keep the text and give it again")
         write_session(path, SavedSession(state=state, sampling=sampling, tokens=tokens))
 
     def load(self, path: Path) -> SamplingOptions | None:
         """Go on from a session that `save` wrote; returns the sampling options that it holds."""
+        if not isinstance(self.machine.shape, ModelShape):
+            raise UserError("sessions of SymbolicLight V1 cannot be loaded; give the text again")
         saved = read_session(path, self.machine.shape)
         self.machine.write_state(saved.state)
         pending = saved.state.pending

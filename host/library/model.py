@@ -23,11 +23,12 @@ from symlight.model.penalties import NO_PENALTIES, Penalties
 from symlight.model.sampling import GREEDY, SamplingOptions
 from symlight.model.state import State
 from symlight.model.tokenizer import Tokenizer
+from symlight.model.v1.package import V1Package
 
 from ..device.choosing import TurnOptions
 from ..device.machine import Machine, Progress, silent
 from ..device.opening import DeviceOptions, OpenedDevice
-from ..device.packages import open_package
+from ..device.packages import open_any
 from ..device.session import Session as DeviceSession
 from ..device.verify import Verifier
 from .completion import Completion, Token
@@ -37,7 +38,7 @@ Prompt = str | Sequence[int]
 
 
 def open_model(
-    package: str | Path | Package = "demo",
+    package: str | Path | Package | V1Package = "demo",
     device: str = "reference",
     *,
     verify: bool = False,
@@ -49,7 +50,7 @@ def open_model(
     `options` are further fields of `DeviceOptions`: `card`, `build`, `xclbin` and so on. `verify` runs the
     integer reference beside everything. A `UserError` says what is wrong, in one sentence.
     """
-    loaded = package if isinstance(package, Package) else open_package(str(package))
+    loaded = package if isinstance(package, Package | V1Package) else open_any(str(package))
     return Model(loaded, DeviceOptions(device=device, **options), verify=verify, progress=progress)
 
 
@@ -61,7 +62,7 @@ class Model:
 
     Attributes
     ----------
-    package : Package
+    package : Package | V1Package
     machine : Machine
         The device.
     tokenizer : Tokenizer | None
@@ -72,13 +73,24 @@ class Model:
     """
 
     def __init__(
-        self, package: Package, options: DeviceOptions, *, verify: bool = False, progress: Progress = silent
+        self,
+        package: Package | V1Package,
+        options: DeviceOptions,
+        *,
+        verify: bool = False,
+        progress: Progress = silent,
     ):
+        v1 = isinstance(package, V1Package)
+        if v1 and verify:
+            raise UserError(
+                f"{package.path} is a package of SymbolicLight V1, whose floating-point numbers no integer "
+                "reference can verify; leave out --verify"
+            )
         self.package = package
         self.tokenizer: Tokenizer | None = None if package.tokenizer_bytes is None else package.tokenizer
         self.eos, self.logit_scale = package.meta.eos, package.meta.logit_scale
         self.lock = threading.RLock()
-        self._opened = OpenedDevice(options, package.model, progress)
+        self._opened = OpenedDevice(options, package if v1 else package.model, progress)
         self.machine: Machine = self._opened.machine
         self.verifier = Verifier(package.model) if verify else None
         self._active: weakref.ref[Session] | None = None  # whose state is on the device

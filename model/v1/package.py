@@ -6,6 +6,7 @@ Weights are read a tensor at a time: the whole model is never in memory twice.
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,7 @@ from .config import V1Shape
 
 WEIGHT_TYPES = ("int8", "float32")
 _DTYPES = {"F32": np.dtype("<f4"), "I8": np.dtype("i1")}
+LOGIT_SCALE = 2.0**-20  # nats of a unit, where logits are given as integers
 _SPECIAL = ("pad", "bos", "eos", "unk")
 
 
@@ -47,6 +49,10 @@ class V1Meta:
     unk: int | None = None
     provenance: dict = field(default_factory=dict)
 
+    @property
+    def logit_scale(self) -> float:
+        return LOGIT_SCALE
+
 
 @dataclass(frozen=True, kw_only=True)
 class V1Package:
@@ -59,15 +65,16 @@ class V1Package:
     tokenizer_bytes: bytes | None
     digest: str
 
-    @property
+    @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer; a `UserError` when the package has none."""
+        """The tokenizer, which begins a text with `bos`; a `UserError` when the package has none."""
         if self.tokenizer_bytes is None:
             raise UserError(
                 f"package {self.path} has no {TOKENIZER}, so it cannot read or write text; "
                 "give token ids, or another package"
             )
-        return checked_tokenizer(self.tokenizer_bytes, str(self.path / TOKENIZER), self.shape)
+        begin = () if self.meta.bos is None else (self.meta.bos,)
+        return checked_tokenizer(self.tokenizer_bytes, str(self.path / TOKENIZER), self.shape, begin)
 
     def encode(self, text: str, *, continues: bool = False) -> list[int]:
         """Token ids of a text; unless it `continues` a session, behind the beginning-of-sequence token."""
@@ -93,9 +100,10 @@ class V1Package:
         return weight, self.weights.read(f"{name}.scale") if self.meta.weights == "int8" else None
 
 
-def checked_tokenizer(content: bytes, source: str, shape: V1Shape) -> Tokenizer:
-    """The tokenizer; a `UserError` when it has more pieces than the model vocabulary rows."""
-    tokenizer = Tokenizer(content, source)
+def checked_tokenizer(content: bytes, source: str, shape: V1Shape, begin: tuple[int, ...] = ()) -> Tokenizer:
+    """The tokenizer, whose texts begin with the tokens `begin`; a `UserError` when it has more pieces than
+    the model vocabulary rows."""
+    tokenizer = Tokenizer(content, source, begin)
     if tokenizer.size > shape.vocab:
         raise UserError(
             f"{source} has {tokenizer.size} pieces, the model only {shape.vocab} vocabulary rows; "

@@ -1,7 +1,6 @@
 """`symlight import-v1` and names on the hub, the latter against a local stand-in of its endpoint."""
 
 import hashlib
-import io
 import json
 import sys
 import threading
@@ -9,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-import sentencepiece
+from v1_pieces import pieces
 
 from symlight.base.errors import UserError
 from symlight.host import cli
@@ -20,24 +19,6 @@ from symlight.model.v1.package import load_v1
 pytestmark = pytest.mark.timeout(60)
 sys.path.insert(0, str(Path(__file__).parents[1] / "model" / "v1"))
 from v1_worlds import model  # noqa: E402
-
-TEXT = "in the beginning was the word and the word was with symbols of light all day long".split()
-
-
-def pieces(size):
-    """A SentencePiece model with the special ids of the public ones."""
-    content = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([" ".join(TEXT[i:] + TEXT[:i]) for i in range(len(TEXT))] * 3),
-        model_writer=content,
-        vocab_size=size,
-        pad_id=0,
-        bos_id=1,
-        eos_id=2,
-        unk_id=3,
-        minloglevel=2,
-    )
-    return content.getvalue()
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,162 @@
+"""SymbolicLight V1 as a machine: `--device cpu` with a V1 package."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from symlight.base.errors import UserError
+from symlight.cpu.v1.engine import EngineV1, SessionV1
+from symlight.model.reference import SITES
+from symlight.model.sampling import choose
+from symlight.model.v1.config import V1Shape
+from symlight.model.v1.package import LOGIT_SCALE
+
+from .choosing import PLAIN, Features, Logits, RunOptions, check_options, logit_fields, logit_row
+from .machine import OnToken, RunResult, check_input
+
+NEVER = -(1 << 40)  # logit of a vocabulary row that no token has: nothing draws it
+
+
+@dataclass
+class V1MachineState:
+    """A session of a V1 model, in memory only."""
+
+    shape: V1Shape
+    session: SessionV1
+    pending: int | None = None
+
+    @property
+    def position(self) -> int:
+        return self.session.position
+
+    def copy(self) -> "V1MachineState":
+        return V1MachineState(self.shape, self.session.copy(), self.pending)
+
+
+class V1Machine:
+    """A `host.device.machine.Machine` on a V1 engine.
+
+    Logits are floating-point numbers; the machine gives them as integers of `LOGIT_SCALE`, so that tokens are
+    chosen by the same functions as everywhere.
+    """
+
+    clock_mhz = None
+    features = Features(sampling=True, logits=True)
+
+    def __init__(self, engine: EngineV1, name: str = "cpu"):
+        self.engine, self.name, self.shape = engine, name, engine.shape
+        self._rows = engine.package.pieces
+        self._state = V1MachineState(self.shape, engine.session())
+        self._lost = False
+
+    @property
+    def position(self) -> int:
+        return self._state.position
+
+    @property
+    def pending(self) -> int | None:
+        return self._state.pending
+
+    def reset(self) -> None:
+        self._state = V1MachineState(self.shape, self.engine.session())
+        self._lost = False
+
+    def run(
+        self,
+        prompt: Sequence[int],
+        n_new: int,
+        eos: int | None,
+        on_token: OnToken | None = None,
+        options: RunOptions = PLAIN,
+    ) -> RunResult:
+        if self._lost:
+            raise UserError("the session was interrupted in the middle of a run; reset it and start again")
+        check_input(self, prompt, n_new, eos)
+        check_options(self.name, self.features, options)
+        inputs = [] if self.pending is None else [self.pending]
+        inputs += [int(token) for token in prompt]
+        run = _Run(options)
+        self.engine.clear()
+        try:
+            reason = self._generate(inputs, n_new, eos, on_token, run)
+        except BaseException:
+            self._lost = True  # a part of the input is in the session
+            raise
+        passes = self.engine.positions
+        prompt_passes = min(passes, len(inputs))
+        return RunResult(
+            tokens=run.tokens,
+            stop_reason=reason,
+            active=self._active(),
+            prompt_passes=prompt_passes,
+            decode_passes=passes - prompt_passes,
+            **logit_fields(run.rows, options.logits, self.shape.vocab),
+        )
+
+    def _generate(self, inputs: list[int], n_new: int, eos: int | None, on_token, run: "_Run") -> str:
+        """The stop reason; the newest token stays pending."""
+        state, settings = self._state, run.options.settings
+        if len(inputs) > 1:
+            ingested = inputs[:-1]
+            wanted = len(ingested) if run.options.logits is Logits.ALL else 0
+            run.keep(self._logits(ingested, wanted))
+        state.pending = inputs[-1]
+        while len(run.tokens) < n_new:
+            logits = self._logits([state.pending], 1)
+            run.keep(logits)
+            state.pending = choose(logits[0], settings, self.position)
+            run.tokens.append(state.pending)
+            if on_token is not None:
+                on_token(state.pending)
+            if state.pending == eos:
+                return "eos"
+        return "length"
+
+    def _logits(self, tokens: list[int], wanted: int) -> np.ndarray:
+        """Integer logits [wanted, V] after the last tokens."""
+        logits = self.engine.run(self._state.session, tokens, wanted=wanted, rows=self._rows)
+        whole = np.full((wanted, self.shape.vocab), NEVER, np.int64)
+        whole[:, : self._rows] = np.rint(logits.astype(np.float64) / LOGIT_SCALE)
+        return whole
+
+    def _active(self) -> np.ndarray:
+        """Nonzero inputs [layers, 4] by SITES: those of qkv and up are dense."""
+        dense = np.full(self.shape.layers, self.shape.width * self.engine.positions)
+        by_site = {
+            "qkv": dense,
+            "up": dense,
+            "decay": self.engine.active[:, 0],
+            "down": self.engine.active[:, 1],
+        }
+        return np.stack([by_site[site] for site in SITES], axis=1)
+
+    def replace_pending(self, token: int) -> None:
+        if self.pending is None:
+            raise UserError("no token is pending, so none can be replaced")
+        if not 0 <= token < self.shape.vocab:
+            raise UserError(f"token {token} is outside the vocabulary 0..{self.shape.vocab - 1} of the model")
+        self._state.pending = token
+
+    def read_state(self) -> V1MachineState:
+        return self._state.copy()
+
+    def write_state(self, state: V1MachineState) -> None:
+        self._state = state.copy()
+        self._lost = False
+
+    def close(self) -> None:
+        self.engine.close()
+
+
+@dataclass
+class _Run:
+    """What a run gathers: tokens and rows of logits."""
+
+    options: RunOptions
+    tokens: list[int] = field(default_factory=list)
+    rows: list[np.ndarray] = field(default_factory=list)
+
+    def keep(self, logits: np.ndarray) -> None:
+        if self.options.logits is not Logits.NONE:
+            self.rows += [logit_row(row, self.options.logits) for row in logits]

@@ -1,5 +1,6 @@
 """The command line with a V1 package: texts on the CPU engine, one sentence wherever V2 is needed."""
 
+import io
 import json
 import sys
 from pathlib import Path
@@ -70,8 +71,7 @@ def test_generate(package, capsys):
 
 
 def test_a_conversation_begins_once(package, capsys, monkeypatch):
-    lines = iter(["the word", "was", "/save x", "/quit"])
-    monkeypatch.setattr("builtins.input", lambda prompt: next(lines))
+    monkeypatch.setattr("sys.stdin", io.StringIO("the word\nwas\n/save x\n/quit\n"))
     code = cli.run(["chat", "--model", str(package.path), "--temperature", "0", "--max-new-tokens", "4"])
     output = capsys.readouterr()
     assert code == 0 and "cannot be saved" in output.err

@@ -14,7 +14,11 @@ def bank(port: str) -> int:
 
 
 def link_cfg(engine: Engine) -> str:
-    """The file for a kernel of `engine`, one instance."""
+    """The file for a kernel of `engine`, one instance.
+
+    No `slr` line: the kernel lies across both dies, and which part of it lies where is the floorplan's
+    matter (floorplan.py).
+    """
     lines = [
         f"platform={AlveoU50CPlatform.vitis_platform}",
         f"kernel_frequency={engine.clock_mhz}",
@@ -22,7 +26,6 @@ def link_cfg(engine: Engine) -> str:
         "",
         "[connectivity]",
         f"nk={KERNEL_NAME}:1:{INSTANCE}",
-        f"slr={INSTANCE}:{AlveoU50CPlatform.memory_slr}",
     ]
     lines += [f"sp={INSTANCE}.{a.name}:HBM[{bank(a.port)}]" for a in arguments(engine.channels) if a.port]
     return "\n".join(lines) + "\n"

@@ -45,7 +45,7 @@ def package_manifest(kernel: dict, shape: ModelShape, model: str) -> dict:
             "part": AlveoU50CPlatform.part_name(),
             "vitis": AlveoU50CPlatform.vitis_platform,
             "instance": INSTANCE,
-            "slr": AlveoU50CPlatform.memory_slr,
+            "slrs": list(AlveoU50CPlatform.slrs),
             "banks": {a.name: f"HBM[{bank(a.port)}]" for a in arguments(engine.channels) if a.port},
         },
         "model": {"name": model, "shape": shape.to_json()},

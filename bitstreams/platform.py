@@ -39,14 +39,14 @@ class AlveoU50CPlatform(XilinxPlatform):
     ----------
     vitis_platform : str
         Platform that v++ links for; the card runs the deployment shell of the same base.
-    memory_slr : str
-        The SLR beside the HBM.
+    slrs : tuple of str
+        The dies; the first lies beside the HBM.
     """
 
     device, package, speed = "xcu50", "fsvh2104", "2-e"
     resources, connectors = (), ()
     vitis_platform = "xilinx_u50_gen3x16_xdma_5_202210_1"
-    memory_slr = "SLR0"
+    slrs = ("SLR0", "SLR1")
 
     def __init__(self, *, clock_mhz: float):
         super().__init__(toolchain="Vivado")

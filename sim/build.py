@@ -15,6 +15,7 @@ from pathlib import Path
 from symlight.base.cache import cached
 from symlight.base.errors import UserError
 from symlight.base.tools import Progress, Tools
+from symlight.hw.compiler.verilog import CHECKS
 from symlight.hw.config import Engine
 from symlight.hw.interface import KERNEL_NAME
 from symlight.hw.top import CHANNEL_MODULE
@@ -106,7 +107,7 @@ def build_model(
     ports = channel_ports(channel["channel.v"].decode()) if channel else []
     common = (
         *VERILATOR_FLAGS,
-        "--assert" if assertions else "--no-assert",
+        *(("--assert", f"-D{CHECKS}") if assertions else ("--no-assert",)),
         *(("--trace-vcd",) if trace else ()),
     )
     tools = Tools()

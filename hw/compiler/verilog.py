@@ -1,4 +1,5 @@
-r"""Amaranth's Verilog with registers written in place.
+r"""Amaranth's Verilog as the vendor's tools want it: registers in place, plain Verilog-2005, no contents
+of memories that are written anyway.
 
 The converter writes a register as its next value and an assignment of that:
 
@@ -19,6 +20,8 @@ idle.
 import re
 from collections import Counter
 
+CHECKS = "SYMLIGHT_CHECKS"  # macro under which a simulator sees the assertions
+
 _NEXT = r"\\\$\d+ "  # name of a next value; an escaped identifier ends with a space
 _MODULE = re.compile(r"^(?=module )", re.M)
 _REGISTER = re.compile(  # a whole register, not a slice
@@ -30,6 +33,44 @@ _BLOCK = re.compile(
 )
 _DECLARATION = re.compile(rf"^  reg (\[[^]]*\] )?(?P<next>{_NEXT});\n", re.M)
 _TARGET = re.compile(rf"^(?P<indent> *)(?P<next>{_NEXT})(?P<slice>\[[^]]*\])? ?= (?=.*;$)", re.M)
+
+
+_PROCESS = re.compile(r"^  always @.* begin\n(?:    .*\n)+  end\n", re.M)
+_ASSERT = re.compile(r"^ +assert \(", re.M)
+_ASSIGNMENT = re.compile(r"^ +[\w\\][^;()\"]* <?= ", re.M)
+_ZEROS = re.compile(r"^  initial begin\n(?:    (?:\\\S+ |\w+)\[\d+\] = \d+'[hd]0+;\n)+  end\n", re.M)
+
+
+def plain(text: str) -> str:
+    """The converter's Verilog `text` as the project packages and simulates it."""
+    return without_zeros(checks_guarded(registers_in_place(text)))
+
+
+def checks_guarded(text: str) -> str:
+    """Verilog `text` with its assertions behind `ifdef CHECKS`.
+
+    `assert` is SystemVerilog: a tool that reads the file as plain Verilog stops at it. With the macro, one
+    and the same file is what is simulated and what is packaged. The converter gives assertions processes of
+    their own.
+    """
+
+    def guard(process: re.Match) -> str:
+        if not _ASSERT.search(process[0]):
+            return process[0]
+        if _ASSIGNMENT.search(process[0]):
+            raise ValueError(f"a process has assertions beside assignments:\n{process[0]}")
+        return f"`ifdef {CHECKS}\n{process[0]}`endif\n"
+
+    return _PROCESS.sub(guard, text)
+
+
+def without_zeros(text: str) -> str:
+    """Verilog `text` without initial values of memories that begin with zeros only.
+
+    Such a memory is written before it is read. UltraRAM can hold no initial values, and distributed RAM that
+    has some costs time in configuration only; a memory of constants keeps them.
+    """
+    return _ZEROS.sub("", text)
 
 
 def registers_in_place(text: str) -> str:

@@ -56,8 +56,7 @@ def of_link_cfg(text: str) -> View:
     (nk,) = (value for key, value in pairs if key == "nk")
     kernel, count, instance = nk.split(":")
     assert count == "1"
-    (slr,) = (value for key, value in pairs if key == "slr")
-    assert slr.split(":")[0] == instance
+    assert all(value.split(":")[0] == instance for key, value in pairs if key == "slr")
     view = View(banks={}, kernel=kernel)
     for key, value in pairs:
         if key == "sp":

@@ -243,11 +243,13 @@ class Reference:
         def one_pass(token: int, want_token: bool) -> int | None:
             result = self.ingest(token, want_token or all_logits)
             run.passes += 1
-            run.head_evaluations += result.logits is not None
+            run.head_evaluations += want_token or all_logits
             run.active += result.active
             if on_pass is not None:
                 on_pass(result)
-            return choose(result.logits, settings, state.position) if want_token else None
+            if settings is None or not want_token:
+                return result.token
+            return choose(result.logits, settings, state.position)
 
         for token in inputs[:-1]:
             one_pass(token, False)

@@ -20,6 +20,7 @@ from .commands.inspect import devices, inspect
 from .commands.packaging import manifests, package
 from .commands.selftest import selftest
 from .commands.serve import serve
+from .commands.soak import soak
 from .device.verify import VerificationError
 
 EXIT_DIFFERENT, EXIT_ERROR, EXIT_INTERRUPTED = 1, 2, 130
@@ -42,6 +43,7 @@ for command in (
     inspect,
     devices,
     selftest,
+    soak,
     verilog,
     package,
     manifests,

@@ -45,6 +45,10 @@ class Verifier:
         self._reference.reset()
         self._last = None
 
+    def state(self) -> State:
+        """A copy of the reference's session state."""
+        return self._reference.read_state()
+
     def set_state(self, state: State) -> None:
         self._reference.write_state(state)
         self._last = None
@@ -62,7 +66,8 @@ class Verifier:
         result: RunResult,
         options: RunOptions = PLAIN,
     ) -> None:
-        """Run the reference on the same input; compare tokens, stop reason, event counts and logits."""
+        """Run the reference on the same input; compare tokens, stop reason, counts of events and passes,
+        position, pending token and logits."""
         before = self._reference.read_state()
         expected = self._reference.run(prompt, n_new, eos, options=options)
         self._last = before, list(prompt), expected.tokens
@@ -73,6 +78,7 @@ class Verifier:
                 f"the tokens agree, but the event counts do not: layer {layer}, {SITES[site]}: the device "
                 f"says {result.active[layer, site]}, the reference {expected.active[layer, site]}"
             )
+        what = what or _count_difference(machine, result, self._reference, expected)
         what = what or _logit_difference(result, expected)
         if what is not None:
             raise VerificationError(f"{what}; {self._locate(machine)}")
@@ -107,6 +113,21 @@ def _token_difference(result: RunResult, expected: RunResult) -> str | None:
             f"{len(result.tokens)} tokens ({result.stop_reason}), the reference after {len(expected.tokens)} "
             f"({expected.stop_reason})"
         )
+    return None
+
+
+def _count_difference(
+    machine: Machine, result: RunResult, reference: Machine, expected: RunResult
+) -> str | None:
+    pairs = {
+        "prompt passes": (result.prompt_passes, expected.prompt_passes),
+        "decode passes": (result.decode_passes, expected.decode_passes),
+        "position": (machine.position, reference.position),
+        "pending token": (machine.pending, reference.pending),
+    }
+    for name, (ours, theirs) in pairs.items():
+        if ours != theirs:
+            return f"the tokens agree, but {name}: the device says {ours}, the reference {theirs}"
     return None
 
 

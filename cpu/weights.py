@@ -17,7 +17,8 @@ HUGE_PAGE = 2 << 20
 
 def huge_buffer(size: int) -> np.ndarray:
     """Zeroed memory [size] uint8, aligned to huge pages and made of them where the system has them."""
-    memory = mmap.mmap(-1, size + HUGE_PAGE)
+    # private: huge pages of shared memory are another setting, and mostly off
+    memory = mmap.mmap(-1, size + HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         try:
             memory.madvise(mmap.MADV_HUGEPAGE)

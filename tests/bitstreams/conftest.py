@@ -1,11 +1,11 @@
 """Packages of small kernels, made once."""
 
 import pytest
-from bitstream_cache import CACHE
 
 from symlight.bitstreams.package import write_package
 from symlight.host.device.kernels import obtain_kernel
 from symlight.model.config import preset
+from tests.benches.places import CACHE
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,6 @@ import uuid as uuids
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from linked import SHELL, UUID, clock_topology, ip_layout, key_values, linked, memory_topology
 
 from symlight.base.errors import UserError
 from symlight.bitstreams import contents
@@ -15,6 +14,15 @@ from symlight.bitstreams.axlf import KINDS, MODES, Section, Xclbin, decode, enco
 from symlight.host.commands.inspect import describe_xclbin
 from symlight.hw.compiler.manifest import kernel_manifest
 from symlight.hw.config import CARDS
+from tests.benches.bitstreams.linked import (
+    SHELL,
+    UUID,
+    clock_topology,
+    ip_layout,
+    key_values,
+    linked,
+    memory_topology,
+)
 
 MANIFEST = kernel_manifest(CARDS["sim4"], 0x1234, {}, card="sim4", build="runtime")
 READERS = (

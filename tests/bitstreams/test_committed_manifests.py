@@ -9,7 +9,6 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -19,8 +18,8 @@ from symlight.host.device.machine import silent
 from symlight.hw.compiler.sources import generator_digest
 from symlight.hw.config import BUILDS
 from symlight.model.config import PRESETS
+from tests.benches.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 NAMES = [(card, build) for card in COMMITTED for build in BUILDS]
 
 

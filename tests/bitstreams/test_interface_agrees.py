@@ -3,12 +3,18 @@
 import re
 
 import pytest
-from interface_views import differences, of_kernel_xml, of_link_cfg, of_verilog, settings_of
 
 from symlight.bitstreams.kernel_xml import kernel_xml
 from symlight.bitstreams.link import link_cfg
 from symlight.hw.compiler.generate import kernel_verilog
 from symlight.hw.config import CARDS, build
+from tests.benches.bitstreams.interface_views import (
+    differences,
+    of_kernel_xml,
+    of_link_cfg,
+    of_verilog,
+    settings_of,
+)
 
 pytestmark = pytest.mark.timeout(120, func_only=True)
 

@@ -1,7 +1,6 @@
 """What the link file grants is enough for what the kernel needs."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -9,8 +8,9 @@ from symlight.bitstreams.link import INSTANCE, link_cfg
 from symlight.bitstreams.platform import AlveoU50CPlatform
 from symlight.hw.config import CARDS
 from symlight.tools.evidence.utilisation import SLR, Resources
+from tests.benches.places import EVIDENCE
 
-EVIDENCE = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "synthesis.json"
+SYNTHESIS = EVIDENCE / "synthesis.json"
 
 
 def granted(text: str) -> Resources:
@@ -23,7 +23,7 @@ def granted(text: str) -> Resources:
 
 def needed() -> Resources:
     """Resources of the full-size kernel, from the evidence."""
-    return Resources(**json.loads(EVIDENCE.read_text())["kernel"]["whole"])
+    return Resources(**json.loads(SYNTHESIS.read_text())["kernel"]["whole"])
 
 
 def test_the_kernel_fits_what_it_is_granted():

@@ -8,10 +8,10 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.vendor import XilinxPlatform
-from vendor_tools import install, log_of, run_tcl
 
 from symlight.bitstreams.platform import AlveoU50CPlatform, tcl_settings
 from symlight.hw.lib.queue import Queue
+from tests.benches.bitstreams.vendor_tools import install, log_of, run_tcl
 
 
 class _Sum(wiring.Component):

@@ -5,8 +5,6 @@ import json
 import shutil
 
 import pytest
-from bitstream_cache import CACHE
-from linked import UUID, embedded_metadata, ip_layout, key_values, linked
 
 from symlight.base.errors import UserError
 from symlight.bitstreams.axlf import encode
@@ -16,6 +14,8 @@ from symlight.host.cli import run
 from symlight.host.commands import packaging
 from symlight.host.device.identity import check_xclbin
 from symlight.host.device.kernels import read_manifest
+from tests.benches.bitstreams.linked import UUID, embedded_metadata, ip_layout, key_values, linked
+from tests.benches.places import CACHE
 
 TIMING = """Copyright 1986-2022 Xilinx, Inc. All Rights Reserved.
 -----------------------------------------------------------------------------------------

@@ -6,14 +6,14 @@ import shutil
 import subprocess
 
 import pytest
-from linked import linked
-from vendor_tools import install, log_of, run_tcl
 
 from symlight.base.errors import UserError
 from symlight.bitstreams.axlf import encode
 from symlight.bitstreams.package import write_package
 from symlight.bitstreams.seal import seal
 from symlight.model.config import preset
+from tests.benches.bitstreams.linked import linked
+from tests.benches.bitstreams.vendor_tools import install, log_of, run_tcl
 
 PART = "xcu50-fsvh2104-2-e"
 PORTS = [f"m_axi_hbm0{k}" for k in range(4)]

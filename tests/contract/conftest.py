@@ -1,22 +1,18 @@
-"""Rigs of the contract: simulated cards behind the bindings of several XRT releases, and with --xclbin a real
-card."""
+"""Devices under test of the contract: simulated cards behind the bindings of several XRT releases, and with
+--xclbin a real card."""
 
-import sys
 import warnings
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import rigs
-from releases import binding
-
 from symlight.sim import card as cards
+from tests.benches.contract import devices
+from tests.benches.contract.releases import binding
 
 # Releases whose binding differs in what the driver uses: hw_context (2.16), its access modes and new
 # deprecations (2.23).
-RELEASES = ((2, 13), (2, 16), rigs.NEWEST)
+RELEASES = ((2, 13), (2, 16), devices.NEWEST)
 
 
 def pytest_collection_modifyitems(items):
@@ -26,18 +22,18 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(
-    params=[*RELEASES, rigs.CARD],
+    params=[*RELEASES, devices.CARD],
     ids=lambda value: value if isinstance(value, str) else "{}.{}".format(*value),
 )
-def rig(request):
-    """A rig; the driver must do without everything that its release deprecates."""
+def dut(request):
+    """A device under test; the driver must do without everything that its release deprecates."""
     if request.param == "card":
         xclbin = request.config.getoption("xclbin")
         if xclbin is None:
             pytest.skip("no card: give --xclbin FILE, and --xrt-device if it is not xrt:0")
-        made = rigs.real(request.config.getoption("xrt_device"), Path(xclbin))
+        made = devices.real(request.config.getoption("xrt_device"), Path(xclbin))
     else:
-        made = rigs.simulated(binding(request.param))
+        made = devices.simulated(binding(request.param))
     with warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)
         yield made

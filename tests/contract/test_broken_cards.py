@@ -2,10 +2,6 @@
 that is named."""
 
 import pytest
-import test_device_layer as layer
-import test_driver_contract as driver
-from releases import binding
-from rigs import NEWEST, Rig, altered, simulated
 
 from symlight.base.errors import UserError
 from symlight.host.device import card as host_card
@@ -13,6 +9,10 @@ from symlight.host.device.driver import Accelerator
 from symlight.host.device.mailbox import Mailbox
 from symlight.hw.interface import Io
 from symlight.sim import card as cards
+from tests.benches.contract.devices import NEWEST, DeviceUnderTest, altered, simulated
+from tests.benches.contract.releases import binding
+from tests.contract import test_device_layer as layer
+from tests.contract import test_driver_contract as driver
 
 pytestmark = pytest.mark.timeout(120, func_only=True)
 
@@ -48,10 +48,10 @@ class Faults:
                     self._job = None
                 super().start()
 
-        self.rig = simulated(altered(api, bo=Bo, run=Run))
+        self.dut = simulated(altered(api, bo=Bo, run=Run))
 
     def card(self, fault: str):
-        opened = layer.card.__wrapped__(self.rig)
+        opened = layer.card.__wrapped__(self.dut)
         self.on, self.fault = True, fault
         return opened
 
@@ -60,13 +60,13 @@ class Faults:
 def faults():
     made = Faults()
     yield made
-    made.rig.close()
+    made.dut.close()
     cards._cards.clear()
 
 
 @pytest.mark.parametrize("fault, check", [
-    ("lost to", lambda rig, card: layer.test_transfers_go_all_the_way(card)),
-    ("lost from", lambda rig, card: layer.test_transfers_go_all_the_way(card)),
+    ("lost to", lambda dut, card: layer.test_transfers_go_all_the_way(card)),
+    ("lost from", lambda dut, card: layer.test_transfers_go_all_the_way(card)),
     ("early", layer.test_a_wait_that_times_out_leaves_the_run_alive),
     ("no time-out", layer.test_a_wait_that_times_out_leaves_the_run_alive),
     ("restart", layer.test_a_wait_that_times_out_leaves_the_run_alive),
@@ -76,13 +76,13 @@ def faults():
 def test_a_card_that_breaks_the_contract(faults, fault, check):
     card = faults.card(fault)
     with pytest.raises((AssertionError, UserError, pytest.fail.Exception)):
-        check(faults.rig, card)
+        check(faults.dut, card)
 
 
 def test_nothing_of_this_fails_on_a_card_that_obeys(faults):
     card = faults.card("none")
     layer.test_transfers_go_all_the_way(card)
-    layer.test_a_wait_that_times_out_leaves_the_run_alive(faults.rig, card)
+    layer.test_a_wait_that_times_out_leaves_the_run_alive(faults.dut, card)
 
 
 # ---- drivers ----
@@ -103,40 +103,40 @@ def test_a_driver_that_forgets_the_rest_of_a_word(faults, monkeypatch):
 def test_a_driver_that_knows_banks_by_heart(faults):
     """All buffers in bank 0, which a real card would copy in silence."""
 
-    class Kernel(faults.rig.api.kernel):
+    class Kernel(faults.dut.api.kernel):
         def group_id(self, index):
             return 0
 
-    faults.rig.api = altered(faults.rig.api, kernel=Kernel)
-    found(layer.test_every_buffer_is_on_the_bank_that_its_argument_reaches, faults.rig, faults.card("none"))
+    faults.dut.api = altered(faults.dut.api, kernel=Kernel)
+    found(layer.test_every_buffer_is_on_the_bank_that_its_argument_reaches, faults.dut, faults.card("none"))
 
 
 def test_a_driver_without_a_limit_of_sizes(faults, monkeypatch):
     monkeypatch.setattr(host_card, "BANK_BYTES", 1 << 40)
-    found(layer.test_a_buffer_larger_than_a_bank_is_refused, faults.rig)
+    found(layer.test_a_buffer_larger_than_a_bank_is_refused, faults.dut)
 
 
 def test_a_driver_that_passes_any_scalar_on(faults, monkeypatch):
     monkeypatch.setattr(host_card, "SCALAR_LIMIT", 1 << 40)
-    found(layer.test_scalars_beyond_31_bits_are_refused, faults.rig, faults.card("none"))
+    found(layer.test_scalars_beyond_31_bits_are_refused, faults.dut, faults.card("none"))
 
 
 def test_a_driver_that_does_not_ask_for_the_kernel_alone(faults):
     """In any release: whoever opens the kernel shared is not refused a second time."""
 
-    class Context(faults.rig.api.hw_context):
+    class Context(faults.dut.api.hw_context):
         def __init__(self, device, uuid, mode):
             super().__init__(device, uuid)
 
-    api = altered(faults.rig.api, hw_context=Context)
-    faults.rig.card(api)
-    assert faults.rig.card(api), (
+    api = altered(faults.dut.api, hw_context=Context)
+    faults.dut.card(api)
+    assert faults.dut.card(api), (
         "a shared kernel opens twice; test_every_release_opens_the_kernel_for_itself demands a refusal"
     )
 
 
-def make(rig: Rig):
-    return driver.machine.__wrapped__(rig)
+def make(dut: DeviceUnderTest):
+    return driver.machine.__wrapped__(dut)
 
 
 def test_a_driver_that_believes_any_mailbox(faults, monkeypatch):
@@ -146,7 +146,7 @@ def test_a_driver_that_believes_any_mailbox(faults, monkeypatch):
         "decode",
         classmethod(lambda cls, raw, run_id: decode(cls, raw, int.from_bytes(raw[4:8], "little"))),
     )
-    found(driver.test_the_mailbox_of_an_earlier_run_is_refused, faults.rig, make(faults.rig))
+    found(driver.test_the_mailbox_of_an_earlier_run_is_refused, faults.dut, make(faults.dut))
 
 
 def test_a_driver_that_does_not_clear_its_mailbox(faults, monkeypatch):
@@ -158,7 +158,7 @@ def test_a_driver_that_does_not_clear_its_mailbox(faults, monkeypatch):
             None if (name, offset) == ("io", Io.MAILBOX) else write(self, name, offset, data)
         ),
     )
-    found(driver.test_a_run_reported_complete_before_its_end_is_refused, faults.rig, make(faults.rig))
+    found(driver.test_a_run_reported_complete_before_its_end_is_refused, faults.dut, make(faults.dut))
 
 
 def test_a_driver_that_goes_on_after_ctrl_c(faults, monkeypatch):
@@ -166,6 +166,6 @@ def test_a_driver_that_goes_on_after_ctrl_c(faults, monkeypatch):
     unusable."""
     monkeypatch.setattr(Accelerator, "_let_finish", lambda self: None)
     monkeypatch.setattr(Accelerator, "_check_session", lambda self: None)
-    expected = driver.expected.__wrapped__(faults.rig)
-    found(driver.test_ctrl_c_in_the_middle_of_a_run, make(faults.rig), expected)
-    found(driver.test_ctrl_c_in_a_run_that_goes_on, faults.rig, make(faults.rig), expected)
+    expected = driver.expected.__wrapped__(faults.dut)
+    found(driver.test_ctrl_c_in_the_middle_of_a_run, make(faults.dut), expected)
+    found(driver.test_ctrl_c_in_a_run_that_goes_on, faults.dut, make(faults.dut), expected)

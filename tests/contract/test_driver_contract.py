@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rigs import CARD, NEWEST, altered, hasty
 
 from symlight.base.errors import UserError
 from symlight.host.device.mailbox import BYTES as MAILBOX_BYTES
@@ -16,15 +15,17 @@ from symlight.host.device.opening import DeviceOptions, OpenedDevice
 from symlight.host.device.reference_machine import ReferenceMachine
 from symlight.hw.interface import Io
 from symlight.sim import card as cards
+from tests.benches.contract import holder
+from tests.benches.contract.devices import CARD, NEWEST, altered, complete_early
+from tests.benches.places import ROOT
 
 pytestmark = pytest.mark.timeout(120, func_only=True)
 PROMPT, COUNT = [1, 2, 3], 5
-HERE = Path(__file__).resolve().parent
 
 
 @pytest.fixture
-def expected(rig):
-    return ReferenceMachine(rig.model).run(PROMPT, COUNT, None).tokens
+def expected(dut):
+    return ReferenceMachine(dut.model).run(PROMPT, COUNT, None).tokens
 
 
 def slow_run(machine, on_token=None):
@@ -37,12 +38,12 @@ def slow_run(machine, on_token=None):
 
 
 @pytest.fixture
-def machine(rig):
-    """machine(**options): the driver; its `slow_run` is slow on this rig."""
+def machine(dut):
+    """machine(**options): the driver; its `slow_run` is slow on this dut."""
 
     def make(api=None, **options):
-        opened = rig.machine(api, **options)
-        opened._slow_cycles = rig.slow_cycles
+        opened = dut.machine(api, **options)
+        opened._slow_cycles = dut.slow_cycles
         return opened
 
     return make
@@ -55,20 +56,20 @@ def works(machine, expected) -> None:
     assert machine.position == len(PROMPT) + COUNT - 1
 
 
-def next_driver_works_or_refuses(rig, machine, expected) -> None:
+def next_driver_works_or_refuses(dut, machine, expected) -> None:
     """While a late run goes on: right results or, from a card that reports its end as the next one's, a
     refusal, at the first command or later."""
     try:
         works(machine(), expected)
     except UserError as error:
-        assert rig.name != "sim" and "results are stale" in str(error)
+        assert dut.name != "sim" and "results are stale" in str(error)
 
 
 def test_tokens_equal_the_reference(machine, expected):
     works(machine(), expected)
 
 
-def test_a_late_run_of_a_driver_that_gave_up(rig, machine, expected):
+def test_a_late_run_of_a_driver_that_gave_up(dut, machine, expected):
     first = machine()
     first._time_limit = 0.01
     with pytest.raises(UserError, match="did not end within 0.01 s, and a started kernel cannot be stopped"):
@@ -76,13 +77,13 @@ def test_a_late_run_of_a_driver_that_gave_up(rig, machine, expected):
     with pytest.raises(UserError, match="cannot be used any more"):
         first.reset()
     first.close()
-    next_driver_works_or_refuses(rig, machine, expected)
+    next_driver_works_or_refuses(dut, machine, expected)
 
 
-def test_a_run_reported_complete_before_its_end_is_refused(rig, machine):
+def test_a_run_reported_complete_before_its_end_is_refused(dut, machine):
     """Its mailbox holds what the driver put there before the run."""
     early = []
-    device = machine(hasty(rig.api, lambda: bool(early)))
+    device = machine(complete_early(dut.api, lambda: bool(early)))
     early.append(True)
     with pytest.raises(UserError, match="holds 0x00000000 of run 0: the results are stale"):
         slow_run(device)
@@ -90,10 +91,10 @@ def test_a_run_reported_complete_before_its_end_is_refused(rig, machine):
         device.run(PROMPT, COUNT, None)
 
 
-def test_the_mailbox_of_an_earlier_run_is_refused(rig, machine):
+def test_the_mailbox_of_an_earlier_run_is_refused(dut, machine):
     """A run that ends without writing its mailbox leaves that of the run before, magic number and all."""
     early = []
-    device = machine(hasty(rig.api, lambda: bool(early)))
+    device = machine(complete_early(dut.api, lambda: bool(early)))
     device.run(PROMPT, COUNT, None)
     earlier = device._card.read("io", Io.MAILBOX, MAILBOX_BYTES)
     write = device._card.write
@@ -109,15 +110,15 @@ def test_the_mailbox_of_an_earlier_run_is_refused(rig, machine):
         device.reset()
 
 
-def test_device_memory_of_an_earlier_process_is_not_believed(rig, machine, expected):
+def test_device_memory_of_an_earlier_process_is_not_believed(dut, machine, expected):
     """Buffers are born with old contents: a mailbox that was right once, in the place of ours."""
     first = machine()
     first.run(PROMPT, COUNT, None)
     old = {name: first._card.read(name, 0, 4096) for name in first._card._buffers}
     first.close()
-    direction = rig.api.xclBOSyncDirection.XCL_BO_SYNC_BO_TO_DEVICE
+    direction = dut.api.xclBOSyncDirection.XCL_BO_SYNC_BO_TO_DEVICE
 
-    class Born(rig.api.bo):
+    class Born(dut.api.bo):
         def __init__(self, *arguments):
             super().__init__(*arguments)
             if self.size() == Io.SIZE:
@@ -127,12 +128,12 @@ def test_device_memory_of_an_earlier_process_is_not_believed(rig, machine, expec
 
     early = [True]
     with pytest.raises(UserError, match="stale"):
-        machine(hasty(altered(rig.api, bo=Born), lambda: bool(early)))
-    rig.close()
-    works(machine(altered(rig.api, bo=Born)), expected)
+        machine(complete_early(altered(dut.api, bo=Born), lambda: bool(early)))
+    dut.close()
+    works(machine(altered(dut.api, bo=Born)), expected)
 
 
-def test_ctrl_c_in_the_middle_of_an_upload(rig, machine, expected):
+def test_ctrl_c_in_the_middle_of_an_upload(dut, machine, expected):
     """Everything is given back, and the next open finds a card that works."""
     steps = []
 
@@ -144,8 +145,8 @@ def test_ctrl_c_in_the_middle_of_an_upload(rig, machine, expected):
     with pytest.raises(KeyboardInterrupt):
         machine(progress=interrupt)
     assert 1 < len(steps)
-    rig.close()  # what OpenedDevice does
-    if rig.name == "sim":
+    dut.close()  # what OpenedDevice does
+    if dut.name == "sim":
         assert not any(cards.card_at(0)._banks), "device memory is still allocated"
     works(machine(), expected)
 
@@ -174,7 +175,7 @@ def test_ctrl_c_in_the_middle_of_a_run(machine, expected):
     works(device, expected)
 
 
-def test_ctrl_c_in_a_run_that_goes_on(rig, machine, expected):
+def test_ctrl_c_in_a_run_that_goes_on(dut, machine, expected):
     """Without patience the device is given up, and the next driver has a card that works."""
     device = machine(grace_ms=0)
     interrupt(device, 2)
@@ -183,7 +184,7 @@ def test_ctrl_c_in_a_run_that_goes_on(rig, machine, expected):
     with pytest.raises(UserError, match="interrupted and is still going on"):
         device.reset()
     device.close()
-    next_driver_works_or_refuses(rig, machine, expected)
+    next_driver_works_or_refuses(dut, machine, expected)
 
 
 def test_ctrl_c_while_tokens_are_shown(machine, expected):
@@ -202,30 +203,18 @@ def test_ctrl_c_while_tokens_are_shown(machine, expected):
 
 # ---- two processes ----
 
-one_release = pytest.mark.parametrize("rig", [NEWEST, CARD], indirect=True, ids=["newest", "card"])
-OPENS = """
-import sys
-sys.path[:0] = [{here!r}, {kernel!r}]
-from pathlib import Path
-from holder import hold
-hold({device!r}, {xclbin!r}, {cache!r}, {simulated!r})
-"""
+one_release = pytest.mark.parametrize("dut", [NEWEST, CARD], indirect=True, ids=["newest", "card"])
 
 
 class Other:
     """Another process that opens the card; `say` is its first line: "open" or one sentence of refusal."""
 
-    def __init__(self, rig, cache: Path):
-        text = OPENS.format(
-            here=str(HERE),
-            kernel=str(HERE.parent / "kernel"),
-            device=device_name(rig),
-            xclbin=rig.xclbin,
-            cache=str(cache),
-            simulated=rig.name == "sim",
-        )
+    def __init__(self, dut, cache: Path):
+        command = [sys.executable, "-m", holder.__name__, device_name(dut), dut.xclbin, str(cache)]
+        if dut.name == "sim":
+            command.append("--simulated")
         self.process = subprocess.Popen(
-            [sys.executable, "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self.say = self.process.stdout.readline().strip()
 
@@ -238,50 +227,50 @@ class Other:
         assert self.process.returncode == 0
 
 
-def device_name(rig) -> str:
-    return "xrt:0" if rig.name == "sim" else rig.name
+def device_name(dut) -> str:
+    return "xrt:0" if dut.name == "sim" else dut.name
 
 
-def open_here(rig, cache: Path, monkeypatch) -> OpenedDevice:
-    monkeypatch.setitem(sys.modules, "pyxrt", rig.api)
+def open_here(dut, cache: Path, monkeypatch) -> OpenedDevice:
+    monkeypatch.setitem(sys.modules, "pyxrt", dut.api)
     return OpenedDevice(
-        DeviceOptions(device=device_name(rig), xclbin=Path(rig.xclbin), cache=cache), rig.model
+        DeviceOptions(device=device_name(dut), xclbin=Path(dut.xclbin), cache=cache), dut.model
     )
 
 
 @one_release
-def test_two_processes(rig, tmp_path, monkeypatch, expected):
+def test_two_processes(dut, tmp_path, monkeypatch, expected):
     """Whoever comes second is refused in one sentence, before the card is touched; afterwards it can have
     it."""
-    with open_here(rig, tmp_path, monkeypatch) as machine:
+    with open_here(dut, tmp_path, monkeypatch) as machine:
         machine.run(PROMPT, 2, None)
-        other = Other(rig, tmp_path)
+        other = Other(dut, tmp_path)
         assert "used by another symlight process" in other.say
         other.leave()
         works(machine, expected)
-    other = Other(rig, tmp_path)
+    other = Other(dut, tmp_path)
     assert other.say == "open"
     with pytest.raises(UserError, match="used by another symlight process"):
-        open_here(rig, tmp_path, monkeypatch)
+        open_here(dut, tmp_path, monkeypatch)
     other.leave()
-    with open_here(rig, tmp_path, monkeypatch) as machine:
+    with open_here(dut, tmp_path, monkeypatch) as machine:
         works(machine, expected)
 
 
 @one_release
-def test_a_process_that_was_killed_leaves_the_card_free(rig, tmp_path, monkeypatch, expected):
-    other = Other(rig, tmp_path)
+def test_a_process_that_was_killed_leaves_the_card_free(dut, tmp_path, monkeypatch, expected):
+    other = Other(dut, tmp_path)
     assert other.say == "open"
     other.kill()
-    with open_here(rig, tmp_path, monkeypatch) as machine:
+    with open_here(dut, tmp_path, monkeypatch) as machine:
         works(machine, expected)
 
 
-@pytest.mark.parametrize("rig", [CARD], indirect=True)
-def test_two_processes_that_do_not_share_a_lock(rig, tmp_path, monkeypatch):
+@pytest.mark.parametrize("dut", [CARD], indirect=True)
+def test_two_processes_that_do_not_share_a_lock(dut, tmp_path, monkeypatch):
     """Other users have another cache: XRT itself must refuse the second."""
-    other = Other(rig, tmp_path / "theirs")
+    other = Other(dut, tmp_path / "theirs")
     assert other.say == "open"
     with pytest.raises(UserError, match="loading|opening"):
-        open_here(rig, tmp_path / "ours", monkeypatch)
+        open_here(dut, tmp_path / "ours", monkeypatch)
     other.leave()

@@ -8,17 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from releases import binding
-from rigs import NEWEST, simulated
 
 from symlight.base.errors import UserError
 from symlight.host.device.card import Card
 from symlight.host.device.kernels import KernelInfo, read_manifest
 from symlight.host.device.opening import DeviceOptions, OpenedDevice
 from symlight.sim import card as cards
+from tests.benches.contract.devices import NEWEST, simulated
+from tests.benches.contract.releases import binding
+from tests.benches.places import ROOT
 
 pytestmark = pytest.mark.timeout(120, func_only=True)
-MANIFESTS = Path(__file__).resolve().parents[2] / "bitstreams"
+MANIFESTS = ROOT / "bitstreams"
 
 
 @pytest.fixture
@@ -46,42 +47,42 @@ def sentence(mine: KernelInfo, other: KernelInfo) -> str:
 
 
 @pytest.mark.parametrize("loaded", [False, True], ids=["fresh", "loaded"])
-def test_another_build_is_refused_before_a_weight_moves(rig, other, written, loaded):
+def test_another_build_is_refused_before_a_weight_moves(dut, other, written, loaded):
     """A fresh kernel refuses the driver's first command, one with a model obeys it; both say who they are."""
-    assert other.build_id != rig.kernel.build_id
+    assert other.build_id != dut.kernel.build_id
     if loaded:
-        rig.machine()
+        dut.machine()
         assert {name for name in written if name != "io"} == {
-            f"hbm{k:02d}" for k in range(rig.kernel.engine.channels)
+            f"hbm{k:02d}" for k in range(dut.kernel.engine.channels)
         }
-        rig.close()
+        dut.close()
         written.clear()
-    with pytest.raises(UserError, match=sentence(rig.kernel, other)):
-        rig.machine(build_id=other.build_id)
+    with pytest.raises(UserError, match=sentence(dut.kernel, other)):
+        dut.machine(build_id=other.build_id)
     assert written and set(written) == {"io"}
-    if rig.name == "sim":  # where new device memory has known contents
-        (card,) = rig.opened
+    if dut.name == "sim":  # where new device memory has known contents
+        (card,) = dut.opened
         for name, buffer in card._buffers.items():
             assert name == "io" or np.all(card.read(name, 0, buffer.size()) == cards.UNWRITTEN), name
-    rig.close()
-    assert len(rig.machine().run([1, 2], 2, None).tokens) == 2  # under its own manifest
+    dut.close()
+    assert len(dut.machine().run([1, 2], 2, None).tokens) == 2  # under its own manifest
 
 
 def test_another_build_is_refused_by_the_whole_chain(other, written, tmp_path, monkeypatch):
     """A manifest that is sealed with this xclbin, and says another build."""
-    rig = simulated(binding(NEWEST))
-    monkeypatch.setitem(sys.modules, "pyxrt", rig.api)
-    folder = shutil.copytree(Path(rig.xclbin).parent, tmp_path / "linked")
+    dut = simulated(binding(NEWEST))
+    monkeypatch.setitem(sys.modules, "pyxrt", dut.api)
+    folder = shutil.copytree(Path(dut.xclbin).parent, tmp_path / "linked")
     options = DeviceOptions(device="xrt:0", xclbin=folder / "symlight.xclbin", cache=tmp_path, time_limit=60)
-    with OpenedDevice(options, rig.model) as machine:
+    with OpenedDevice(options, dut.model) as machine:
         assert len(machine.run([1, 2], 2, None).tokens) == 2
     written.clear()
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["build_id"] = f"{other.build_id:032x}"
     (folder / "manifest.json").write_text(json.dumps(manifest))
     with (
-        pytest.raises(UserError, match=f"the kernel on xrt:0 {sentence(rig.kernel, other)}"),
-        OpenedDevice(options, rig.model),
+        pytest.raises(UserError, match=f"the kernel on xrt:0 {sentence(dut.kernel, other)}"),
+        OpenedDevice(options, dut.model),
     ):
         pass
     assert written and set(written) == {"io"}

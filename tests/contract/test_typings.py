@@ -3,10 +3,10 @@
 import inspect
 
 import pytest
-from rigs import NEWEST
-from stub import FIRST, Form, Name, present, read_stub
 
 from symlight.sim.pyxrt import module as pyxrt_sim
+from tests.benches.contract.devices import NEWEST
+from tests.benches.contract.stub import FIRST, Form, Name, present, read_stub
 
 STUB = read_stub()
 # Of no use on this card, or not possible with the binding either (see the stub).

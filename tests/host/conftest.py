@@ -7,9 +7,6 @@ import sys
 
 import pytest
 import sentencepiece
-from fake_card import FakeCard
-from fake_pyxrt import make_api
-from host_bench import BUILD_ID, LOGIT_SCALE, TEXT, UUID
 
 from symlight.bitstreams.axlf import Section, Xclbin, encode
 from symlight.host.cli import run
@@ -17,6 +14,9 @@ from symlight.hw.config import CARDS, Engine
 from symlight.model.config import preset
 from symlight.model.package import PackageMeta, load_package, save_package
 from symlight.model.synthetic import random_model
+from tests.benches.host.fake_card import FakeCard
+from tests.benches.host.fake_pyxrt import make_api
+from tests.benches.host.host_bench import BUILD_ID, LOGIT_SCALE, TEXT, UUID
 
 
 @pytest.fixture(scope="session")

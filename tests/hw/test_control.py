@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from bench import BenchError, run_bench
 
 from symlight.hw.config import card
 from symlight.hw.control import GIE, ISR, Control
 from symlight.hw.interface import arguments
+from tests.benches.bench import BenchError, run_bench
 
 TESTS = 11
 
@@ -15,7 +15,12 @@ TESTS = 11
 @pytest.mark.parametrize("channels, seed", [(2, 1), (2, 2), (32, 3)])
 def test_control(channels, seed):
     engine = replace(card("sim2"), channels=channels)
-    count = run_bench(Control(engine=engine), "cocotb_control", parameters={"channels": channels}, seed=seed)
+    count = run_bench(
+        Control(engine=engine),
+        "control.cocotb_control",
+        parameters={"channels": channels},
+        seed=seed,
+    )
     assert count == TESTS
 
 
@@ -44,4 +49,9 @@ class _Broken(Control):
 )
 def test_bench_sees_broken_control(name, reason):
     with pytest.raises(BenchError, match=reason):
-        run_bench(_Broken(engine=card("sim2")), "cocotb_control", name, parameters={"channels": 2})
+        run_bench(
+            _Broken(engine=card("sim2")),
+            "control.cocotb_control",
+            name,
+            parameters={"channels": 2},
+        )

@@ -3,14 +3,14 @@
 import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
-from bench import BenchError, run_bench
 
 from symlight.hw.counters import Counters
+from tests.benches.bench import BenchError, run_bench
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_counters(seed):
-    assert run_bench(Counters(), "cocotb_counters", seed=seed) == 8
+    assert run_bench(Counters(), "control.cocotb_counters", seed=seed) == 8
 
 
 class _Broken(Counters):
@@ -34,4 +34,4 @@ class _Broken(Counters):
 )
 def test_bench_sees_broken_counters(name, reason):
     with pytest.raises(BenchError, match=reason):
-        run_bench(_Broken(), "cocotb_counters", name)
+        run_bench(_Broken(), "control.cocotb_counters", name)

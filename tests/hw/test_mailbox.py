@@ -7,13 +7,13 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
-from bench import BenchError, run_bench
 
 from symlight.hw.config import card
 from symlight.hw.counters import ADD, Counters
 from symlight.hw.interface import COUNTERS, MAILBOX, Io
 from symlight.hw.mailbox import Mailbox, TokenWriter, io_write_layout, mailbox_fields
 from symlight.hw.types import BEAT_ADDRESS
+from tests.benches.bench import BenchError, run_bench
 
 BUILD_ID = 0xFEDCBA9876543210_0F1E2D3C4B5A6978
 TESTS = 24
@@ -77,7 +77,11 @@ class Station(wiring.Component):
 def _run(lanes, seed=1, test_filter=None, **options):
     station = Station(engine=replace(card("sim2"), lanes=lanes), **options)
     return run_bench(
-        station, "cocotb_mailbox", test_filter, {"lanes": lanes, "build_id": hex(BUILD_ID)}, seed
+        station,
+        "control.cocotb_mailbox",
+        test_filter,
+        {"lanes": lanes, "build_id": hex(BUILD_ID)},
+        seed,
     )
 
 
@@ -86,7 +90,7 @@ def test_mailbox(lanes, seed):
     assert _run(lanes, seed) == TESTS
 
 
-class _Hasty(Mailbox):
+class _IgnoresLoading(Mailbox):
     """Trusts `writes_quiet` at once."""
 
     SETTLE = 1
@@ -101,7 +105,7 @@ class _Hasty(Mailbox):
 )
 def test_bench_sees_broken_mailbox(name, reason):
     with pytest.raises(BenchError, match=reason):
-        _run(16, test_filter=name, mailbox=_Hasty, clears=False)
+        _run(16, test_filter=name, mailbox=_IgnoresLoading, clears=False)
 
 
 @pytest.mark.filterwarnings("ignore:.*created but never used")

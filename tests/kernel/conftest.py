@@ -4,14 +4,14 @@ import functools
 import os
 
 import pytest
-from kernel_bench import Bench
-from kernel_list import NAMES, obtain
 
 from symlight.host.device.packages import find_package
 from symlight.model.config import preset
 from symlight.model.package import load_package
 from symlight.model.synthetic import random_model
 from symlight.sim import card as cards
+from tests.benches.kernel.kernel_bench import Bench
+from tests.benches.kernel.kernel_list import NAMES, obtain
 
 TIME_LIMIT = 120  # seconds of a test, without what its kernel takes to build
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from kernel_list import CACHE, OPTIMISE
 
 from symlight.host.bench.bench_report import bench_json
 from symlight.host.bench.measure import ReferenceRun, measure
@@ -15,6 +14,7 @@ from symlight.host.device.opening import DeviceOptions
 from symlight.hw import config
 from symlight.hw.compiler.layout import Layout
 from symlight.model.reference import SITES
+from tests.benches.kernel.kernel_list import CACHE, OPTIMISE
 
 pytestmark = pytest.mark.kernel("sim4")
 PREFIX, NEW = 7, 4

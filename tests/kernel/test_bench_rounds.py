@@ -5,7 +5,6 @@ import json
 
 import numpy as np
 import pytest
-from kernel_list import CACHE, OPTIMISE
 from rich.console import Console
 
 from symlight.host.bench.protocol import ProtocolSettings
@@ -14,6 +13,7 @@ from symlight.host.bench.protocol_run import Results, prompts, run_protocol
 from symlight.host.device.opening import DeviceOptions, OpenedDevice
 from symlight.host.device.packages import open_package
 from symlight.host.device.verify import VerificationError
+from tests.benches.kernel.kernel_list import CACHE, OPTIMISE
 
 pytestmark = pytest.mark.kernel("sim4")
 SETTINGS = ProtocolSettings(prefixes=(3, 9), new_tokens=4)

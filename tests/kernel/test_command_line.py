@@ -4,13 +4,13 @@ import io
 import json
 
 import pytest
-from kernel_list import CACHE, OPTIMISE
 
 from symlight.host.cli import run
 from symlight.host.device.packages import open_package
 from symlight.model.reference import Reference
 from symlight.sim import card as cards
 from symlight.sim.build import build_model
+from tests.benches.kernel.kernel_list import CACHE, OPTIMISE
 
 pytestmark = pytest.mark.kernel("sim4")
 DEVICE = ["--device", "sim", "--card", "sim4", "--build", "runtime", "--cache", str(CACHE)]

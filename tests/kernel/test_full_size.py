@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from kernel_list import CACHE
 
 from symlight.host.bench import table as bench_table
 from symlight.host.bench.simulation import bench_package
 from symlight.hw import config
 from symlight.sim.estimate.estimate_report import Question, ask
 from symlight.sim.estimate.memory import Memory
+from tests.benches.kernel.kernel_list import CACHE
 
 BUDGET = {"decode": 90_000, "prompt": 43_000}
 

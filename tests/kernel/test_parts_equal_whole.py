@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from kernel_list import MODELS, OPTIMISE, obtain
 
 from symlight.hw import interface
 from symlight.hw.compiler.image import build_images
@@ -13,6 +12,7 @@ from symlight.model.synthetic import random_model
 from symlight.sim.build import build_model
 from symlight.sim.manifest import read_kernel
 from symlight.sim.model import Model
+from tests.benches.kernel.kernel_list import MODELS, OPTIMISE, obtain
 
 BANK, IO_BYTES = 0x1000_0000, 1 << 20
 IO = BANK - IO_BYTES

@@ -6,11 +6,11 @@ import shutil
 import pytest
 import sentencepiece
 from hypothesis import settings
-from package_damage import META
 
 from symlight.model.config import Numerics, preset
 from symlight.model.package import save_package
 from symlight.model.synthetic import random_model
+from tests.benches.model.package_damage import META
 
 settings.register_profile("model", deadline=None, max_examples=150, print_blob=True)
 settings.load_profile("model")

@@ -11,7 +11,6 @@ import json
 from pathlib import Path
 
 import pytest
-from naive_reference import NaiveModel
 
 import symlight.model
 from symlight.base.errors import UserError
@@ -21,6 +20,7 @@ from symlight.model.package import load_package
 from symlight.model.reference import Reference
 from symlight.model.training import quality_report as report
 from symlight.model.training.corpus import byte_count, read_text
+from tests.benches.model.naive_reference import NaiveModel
 
 HERE = Path(__file__).parent
 PACKAGE = Path(symlight.model.__file__).parent / "packages" / "demo"

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naive_reference import divide, event, layer_norm, requantise, rnd, sat
 
 from symlight.model import ops
 from symlight.model.config import PRESETS, Numerics, preset
 from symlight.model.weights import Norm
+from tests.benches.model.naive_reference import divide, event, layer_norm, requantise, rnd, sat
 
 ACC = 2**27 - 1  # bound of accumulators
 

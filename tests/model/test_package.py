@@ -1,10 +1,8 @@
 """Packages: a round trip, and every way to damage one. A message must name the file and the value."""
 
 import hashlib
-from pathlib import Path
 
 import pytest
-from package_damage import META, edit_json, refuse, reseal
 
 from symlight.base.errors import UserError
 from symlight.model import package as package_module
@@ -21,6 +19,8 @@ from symlight.model.package import (
 from symlight.model.reference import Reference
 from symlight.model.synthetic import random_model
 from symlight.model.weights import TENSORS, tensor_names
+from tests.benches.model.package_damage import META, edit_json, refuse, reseal
+from tests.benches.places import ROOT
 
 # ---- round trip ----------------------------------------------------------------------------------
 
@@ -177,7 +177,7 @@ def test_documented_table_is_the_table():
     def limit(value):
         return str(value) if isinstance(value, int) else f"({', '.join(map(str, value))})"
 
-    page = (Path(__file__).parents[2] / "docs" / "package-format.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "package-format.md").read_text(encoding="utf-8")
     documented = [
         line
         for line in page.partition("## SymbolicLight V1")[0].splitlines()

@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from package_damage import META, edit_json, refuse
 
 from symlight.host.device.packages import SHIPPED
 from symlight.model.config import preset
 from symlight.model.package import CONFIG, MANIFEST, load_package, save_package
 from symlight.model.package_folder import read_json
 from symlight.model.synthetic import random_model
+from tests.benches.model.package_damage import META, edit_json, refuse
 
 BOS_META = replace(META, bos=1, prepend_bos=True)
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from package_damage import edit_json, refuse, reseal
 from safetensors.numpy import load_file, save_file
 
 from symlight.base.errors import UserError
 from symlight.model.package import CONFIG, WEIGHTS
 from symlight.model.weights import tensor_names
+from tests.benches.model.package_damage import edit_json, refuse, reseal
 
 # ---- configuration -------------------------------------------------------------------------------
 

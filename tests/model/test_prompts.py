@@ -1,15 +1,12 @@
 """Figures of repetition, and the committed texts of docs/demo-model.md."""
 
-from pathlib import Path
-
 import pytest
 
 from symlight.model.package import load_package
 from symlight.model.reference import Reference
 from symlight.model.sampling import GREEDY
 from symlight.model.training import prompts
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.benches.places import ROOT
 
 
 def test_distinct_counts_over_all_texts_and_repeated_within_each():

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from naive_reference import NaiveModel
 
 from symlight.base.errors import UserError
 from symlight.model.config import MAX_POSITION, PRESETS, Numerics, preset
@@ -10,6 +9,7 @@ from symlight.model.reference import STOP_EOS, STOP_LENGTH, ExactMatrix, Referen
 from symlight.model.session_file import SavedSession
 from symlight.model.state import State
 from symlight.model.synthetic import EXTREMES, random_model
+from tests.benches.model.naive_reference import NaiveModel
 
 
 def tokens(shape, seed, count):

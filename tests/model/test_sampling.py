@@ -2,7 +2,6 @@
 
 import math
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,8 +18,9 @@ from symlight.model.training.sampling_report import (
     real_logits,
     total_variation,
 )
+from tests.benches.places import ROOT
 
-DEMO = Path(__file__).resolve().parents[2] / "model" / "packages" / "demo"
+DEMO = ROOT / "model" / "packages" / "demo"
 SCALE = 2.0**-20  # of made logits
 LOGIT = 2**47 - 1
 

@@ -6,10 +6,10 @@ import pytest
 import sentencepiece
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tokenizers import KINDS, trained
 
 from symlight.base.errors import UserError
 from symlight.model.tokenizer import Tokenizer
+from tests.benches.model.trained_tokenizers import KINDS, trained
 
 
 @functools.cache

@@ -17,7 +17,7 @@ BEAT = 32
 CTRL, GIE, IER, ISR = 0, 4, 8, 12
 
 
-class Rig:
+class StandIn:
     """The stand-in kernel with memory at both ports."""
 
     def __init__(self, library, words=200, **options):
@@ -59,101 +59,103 @@ STALLS = {f"{channel}_stall": 90 for channel in ("ar", "r", "aw", "w", "b")}
 
 @pytest.mark.parametrize("settings", [{}, {"ideal": 1}, STALLS, {"bursts": 1}, {"bytes": 1024, "junk": 0}])
 def test_run_reads_and_writes(library, settings):
-    rig = Rig(library, settings=settings)
+    kernel = StandIn(library, settings=settings)
     for run_id, beats in enumerate((1, 200, 37)):
-        words = rig.run(run_id=run_id, n_prompt=beats, n_new=3, command=4)
-        assert words.tolist() == [run_id, rig.sum(beats), 0, 4, 0, 0, 0, 0]
-    assert (rig.io[BEAT:] == 0xEE).all(), "bytes beside the written beat changed"
-    assert rig.model.counter("read_beats", 1) == rig.model.total("read_bursts") == 238
-    assert rig.model.counter("write_beats", 0) == 3
-    assert rig.model.counter("bursts_max", 1) <= settings.get("bursts", 64)
-    assert rig.model.counter("bytes_max", 1) <= settings.get("bytes", 4096)
+        words = kernel.run(run_id=run_id, n_prompt=beats, n_new=3, command=4)
+        assert words.tolist() == [run_id, kernel.sum(beats), 0, 4, 0, 0, 0, 0]
+    assert (kernel.io[BEAT:] == 0xEE).all(), "bytes beside the written beat changed"
+    assert kernel.model.counter("read_beats", 1) == kernel.model.total("read_bursts") == 238
+    assert kernel.model.counter("write_beats", 0) == 3
+    assert kernel.model.counter("bursts_max", 1) <= settings.get("bursts", 64)
+    assert kernel.model.counter("bytes_max", 1) <= settings.get("bytes", 4096)
 
 
 def test_same_seed_same_cycles(library):
     def cycles(seed):
-        rig = Rig(library, settings=STALLS, seed=seed)
-        rig.run(n_prompt=200)
-        return rig.model.cycles
+        kernel = StandIn(library, settings=STALLS, seed=seed)
+        kernel.run(n_prompt=200)
+        return kernel.model.cycles
 
     assert cycles(1) == cycles(1)
     assert len({cycles(seed) for seed in range(8)}) > 1
 
 
 def test_addresses_outside_memory_answer_decode_errors(library):
-    rig = Rig(library)
-    assert rig.run(n_prompt=201)[2] == 3, "one beat behind the buffer"
-    assert rig.run(n_prompt=1, hbm01=WEIGHTS - BEAT)[2] == 3
-    assert rig.run(n_prompt=200)[2] == 0
-    rig.model.detach(1, WEIGHTS)
-    assert rig.run(n_prompt=1)[2] == 3
+    kernel = StandIn(library)
+    assert kernel.run(n_prompt=201)[2] == 3, "one beat behind the buffer"
+    assert kernel.run(n_prompt=1, hbm01=WEIGHTS - BEAT)[2] == 3
+    assert kernel.run(n_prompt=200)[2] == 0
+    kernel.model.detach(1, WEIGHTS)
+    assert kernel.run(n_prompt=1)[2] == 3
 
 
 @pytest.mark.parametrize("response", [2, 3])
 def test_injected_faults(library, response):
-    rig = Rig(library)
-    rig.model.inject(1, WEIGHTS + 100 * BEAT, BEAT, response, writes=False)
-    assert rig.run(n_prompt=100)[2] == 0
-    assert rig.run(n_prompt=101)[2] == response
-    rig.model.clear_faults()
-    assert rig.run(n_prompt=101)[2] == 0
-    rig.model.inject(0, IO, BEAT, response, reads=False)
-    rig.io[:] = 0
-    rig.run(n_prompt=1, run_id=9)
-    assert not rig.io.any(), "a refused write must not arrive"
+    kernel = StandIn(library)
+    kernel.model.inject(1, WEIGHTS + 100 * BEAT, BEAT, response, writes=False)
+    assert kernel.run(n_prompt=100)[2] == 0
+    assert kernel.run(n_prompt=101)[2] == response
+    kernel.model.clear_faults()
+    assert kernel.run(n_prompt=101)[2] == 0
+    kernel.model.inject(0, IO, BEAT, response, reads=False)
+    kernel.io[:] = 0
+    kernel.run(n_prompt=1, run_id=9)
+    assert not kernel.io.any(), "a refused write must not arrive"
 
 
 def test_limit_and_reset(library):
-    rig = Rig(library)
-    rig.start(n_prompt=1, n_new=5000)
-    assert rig.model.run(1000) is Stop.LIMIT
-    before = rig.model.cycles
-    assert rig.model.run(1000, until_interrupt=False) is Stop.LIMIT and rig.model.cycles == before + 1000
-    assert rig.model.read(CTRL) == 1
-    rig.model.reset()
-    assert rig.model.read(CTRL) == 4, "idle"
-    assert rig.run(n_prompt=7, run_id=1)[1] == rig.sum(7)
+    kernel = StandIn(library)
+    kernel.start(n_prompt=1, n_new=5000)
+    assert kernel.model.run(1000) is Stop.LIMIT
+    before = kernel.model.cycles
+    assert (
+        kernel.model.run(1000, until_interrupt=False) is Stop.LIMIT and kernel.model.cycles == before + 1000
+    )
+    assert kernel.model.read(CTRL) == 1
+    kernel.model.reset()
+    assert kernel.model.read(CTRL) == 4, "idle"
+    assert kernel.run(n_prompt=7, run_id=1)[1] == kernel.sum(7)
 
 
 def test_stop_from_another_thread(library):
-    rig = Rig(library)
-    threading.Timer(0.2, rig.model.stop).start()
+    kernel = StandIn(library)
+    threading.Timer(0.2, kernel.model.stop).start()
     begin = time.monotonic()
-    assert rig.model.run(1 << 60) is Stop.STOPPED
+    assert kernel.model.run(1 << 60) is Stop.STOPPED
     assert time.monotonic() - begin < 10
 
 
 def test_idle_time_does_not_age_the_memory(library):
     """After a thousand refreshes that nobody waited for, reads take as long as any."""
-    rig = Rig(library)
-    rig.model.run(1_000_000, until_interrupt=False)
-    rig.run(n_prompt=50)
-    assert rig.model.counter("latency_max", 1) < 150
+    kernel = StandIn(library)
+    kernel.model.run(1_000_000, until_interrupt=False)
+    kernel.run(n_prompt=50)
+    assert kernel.model.counter("latency_max", 1) < 150
 
 
 def test_failed_assertion_is_an_error(library):
-    rig = Rig(library)
+    kernel = StandIn(library)
     with pytest.raises(SimulationError, match="assertion"):
-        rig.start(n_prompt=1, flags=1)
-        rig.model.run(100)
-    rig.model.reset()
-    assert rig.run(n_prompt=3, flags=0)[1] == rig.sum(3)
+        kernel.start(n_prompt=1, flags=1)
+        kernel.model.run(100)
+    kernel.model.reset()
+    assert kernel.run(n_prompt=3, flags=0)[1] == kernel.sum(3)
 
 
 def test_withdrawn_address_is_an_error(library):
-    rig = Rig(library, settings={"ar_stall": 200})
+    kernel = StandIn(library, settings={"ar_stall": 200})
     with pytest.raises(SimulationError, match="hbm1: AR changed"):
-        rig.start(n_prompt=50, flags=2)
-        rig.model.run(1000)
+        kernel.start(n_prompt=50, flags=2)
+        kernel.model.run(1000)
 
 
 def test_wrong_use_is_refused(library):
     with pytest.raises(UserError, match="no_such"):
         Model(library, channels=2, clock_mhz=175, settings={"no_such": 1})
-    rig = Rig(library)
+    kernel = StandIn(library)
     with pytest.raises(ValueError, match="no_such"):
-        rig.model.counter("no_such", 0)
+        kernel.model.counter("no_such", 0)
     with pytest.raises(ValueError, match="contiguous"):
-        rig.model.attach(0, 0, np.zeros(64, np.uint8)[::2])
+        kernel.model.attach(0, 0, np.zeros(64, np.uint8)[::2])
     with pytest.raises(UserError, match="trace"):
-        rig.model.trace("x.vcd")
+        kernel.model.trace("x.vcd")

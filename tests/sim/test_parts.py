@@ -1,8 +1,6 @@
 """Kernels simulated in parts: same cycles as whole, any number of threads, and the check of what makes it
 exact."""
 
-from pathlib import Path
-
 import pytest
 
 from symlight.base.errors import UserError
@@ -10,9 +8,9 @@ from symlight.hw.config import Engine
 from symlight.sim.build import build_model
 from symlight.sim.model import Model, SimulationError, Stop
 from symlight.sim.parts import AXI_PORTS, channel_ports, empty_channel
+from tests.benches.places import SIMULATORS
 
 pytestmark = pytest.mark.timeout(120)
-CACHE = Path(__file__).resolve().parents[2] / "build" / "models"
 CHANNELS = 3
 WIDTHS = {
     "araddr": 64,
@@ -145,7 +143,7 @@ def run(folder, answer, *, whole, threads=1, limit=5000):
     """Cycles until the interrupt."""
     (folder / "symlight.v").write_text(kernel_text())
     (folder / "symlight_channel.v").write_text(channel_text(answer))
-    library = build_model(folder, Engine(channels=CHANNELS), CACHE, whole=whole, optimise="-O0")
+    library = build_model(folder, Engine(channels=CHANNELS), SIMULATORS, whole=whole, optimise="-O0")
     model = Model(library, channels=CHANNELS, clock_mhz=100, threads=threads)
     start = model.cycles
     assert model.run(limit) is Stop.INTERRUPT

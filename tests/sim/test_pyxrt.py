@@ -7,12 +7,12 @@ import time
 
 import numpy as np
 import pytest
-from standin_program import DONE, FROM, HBM01, IO, N_NEW, N_PROMPT, RUN_ID, TIMEOUT, Program
 
 from symlight.base.errors import UserError
 from symlight.sim.manifest import write_kernel
 from symlight.sim.options import SimOptions
 from symlight.sim.pyxrt import module as pyxrt
+from tests.benches.sim.standin_program import DONE, FROM, HBM01, IO, N_NEW, N_PROMPT, RUN_ID, TIMEOUT, Program
 
 pytestmark = pytest.mark.timeout(60)
 

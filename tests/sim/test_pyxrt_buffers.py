@@ -4,10 +4,10 @@ import gc
 
 import numpy as np
 import pytest
-from standin_program import COMMAND, DONE, FROM, HBM01, RUN_ID, TO, Program
 
 from symlight.sim.card import BANK_BYTES
 from symlight.sim.pyxrt import module as pyxrt
+from tests.benches.sim.standin_program import COMMAND, DONE, FROM, HBM01, RUN_ID, TO, Program
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -125,7 +125,7 @@ def run_formal(out: Path, only: tuple[str, ...] = (), say=print) -> dict:
         raise UserError(
             f"formal proofs need {', '.join(missing)}; install the extra: pip install -e '.[evidence]'"
         )
-    results, checked = [], short(commit("hw", "tests/formal"))
+    results, checked = [], short(commit("hw", "tools/formal"))
     chosen = [proof for proof in PROOFS if not only or proof.__name__ in only]
     with tempfile.TemporaryDirectory(prefix="symlight-formal-") as folder:
         for number, proof in enumerate(chosen, 1):
@@ -161,14 +161,15 @@ def page(evidence: dict) -> str:
         f"Written by `make formal` (`python -m symlight.tools.formal.evidence`); {tools}.",
         "",
         "Each proof wraps a component of `hw/` as it is, under inputs that may do anything the bus or the",
-        "stream rules allow (`tests/formal/`). A bounded check (bmc) covers every behaviour of that many",
+        "stream rules allow (`tools/formal/`). A bounded check (bmc) covers every behaviour of that many",
         "cycles from reset; with an induction that closes, the claims hold for ever. Covers show that the",
         "situations of the claims happen: nothing is proved of what cannot be. Each broken design is one",
         "change to the component, and the check must fail at the named claim. Times are of one core.",
         "",
-        "Not shown here: the order in which merged beats leave (`tests/hw/test_burst.py` compares it), the",
-        "counts of the barrier (asserted in every simulation), that something happens after any wait, and",
-        "larger sizes than a title names. The read master's proof takes the burst merger's claims as given.",
+        "Not shown here: the order in which merged beats leave (`tests/hw/channel/test_burst.py` compares",
+        "it), the counts of the barrier (asserted in every simulation), that something happens after any",
+        "wait, and larger sizes than a title names. The read master's proof takes the burst merger's claims",
+        "as given.",
         "",
         "| proof | design | bmc | induction | covers | broken designs found | time | commit | result |",
         "|---|---|---|---|---|---|---|---|---|",

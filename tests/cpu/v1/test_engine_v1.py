@@ -1,8 +1,5 @@
 """The V1 engine: against the float model, and against itself over chunks, threads and instruction sets."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -14,9 +11,7 @@ from symlight.cpu.v1.engine import EngineV1
 from symlight.model.v1.config import MAX_POSITION, V1Shape
 from symlight.model.v1.float_model import FloatV1
 from symlight.model.v1.package import V1Meta, load_v1, save_v1
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "model" / "v1"))
-from v1_worlds import FAMILIES, RARE, USUAL, model  # noqa: E402
+from tests.benches.model.v1_worlds import FAMILIES, RARE, USUAL, model
 
 pytestmark = pytest.mark.timeout(240)  # the first test compiles
 LENGTH = 90

@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
-from v1_worlds import FAMILIES, model
 
 from symlight.base.errors import UserError
 from symlight.model.v1 import tensors as names
 from symlight.model.v1.checkpoint import read_checkpoint
 from symlight.model.v1.config import V1_08B, V1_194M, small
+from tests.benches.model.v1_worlds import FAMILIES, model
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
-from v1_checkpoints import WRAPPINGS, public_config, public_tensors, write  # noqa: E402
+from tests.benches.model.v1_checkpoints import WRAPPINGS, public_config, public_tensors, write  # noqa: E402
 
 pytestmark = pytest.mark.timeout(60)
 SQUARE = "blocks.1.tcam.out_proj.weight"

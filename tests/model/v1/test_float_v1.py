@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive_v1 import run
-from v1_worlds import FAMILIES, RARE, USUAL, model
 
 from symlight.base.errors import UserError
 from symlight.model.v1.config import MAX_POSITION, V1Shape
 from symlight.model.v1.float_model import FloatV1
+from tests.benches.model.naive_v1 import run
+from tests.benches.model.v1_worlds import FAMILIES, RARE, USUAL, model
 
 pytestmark = pytest.mark.timeout(60)
 SHAPES = dict(

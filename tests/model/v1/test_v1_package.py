@@ -1,12 +1,9 @@
 """V1 packages: what is saved is loaded, faults are refused, kinds are not mixed up."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
-from package_damage import edit_json, reseal
-from v1_worlds import model
 
 from symlight.base.errors import UserError
 from symlight.model.config import preset
@@ -15,6 +12,9 @@ from symlight.model.synthetic import random_model
 from symlight.model.v1 import tensors as names
 from symlight.model.v1.config import V1_194M
 from symlight.model.v1.package import V1Meta, load_v1, quantise, save_v1
+from tests.benches.model.package_damage import edit_json, reseal
+from tests.benches.model.v1_worlds import model
+from tests.benches.places import ROOT
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -139,7 +139,7 @@ def test_the_documented_table_is_the_table():
     shape = V1_194M.shape
     sizes = {"D": shape.width, "F": shape.ffn, "V": shape.vocab, "B": shape.bottleneck, "H": shape.heads}
     sizes |= {"d/2": shape.head_width // 2, "1": 1}
-    page = (Path(__file__).parents[3] / "docs" / "package-format.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "package-format.md").read_text(encoding="utf-8")
     documented = {}
     for line in page.partition("## SymbolicLight V1")[2].splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]

@@ -1,0 +1,1 @@
+"""What tests import: benches and agents of hardware parts, fake cards, plain models; a folder per room."""

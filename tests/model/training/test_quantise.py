@@ -1,0 +1,290 @@
+"""The quantiser: every tensor means what the float model meant, the whole model computes nearly the same."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from symlight.base.errors import UserError
+from symlight.model import ops
+from symlight.model.config import preset
+from symlight.model.evaluate import evaluate, weighted_density
+from symlight.model.reference import Reference
+from symlight.model.scaling import gelu_values, mix_gains, multiplier_shift, norm_tensors
+from symlight.model.synthetic import random_model
+from symlight.model.training.quantise import (
+    Checkpoint,
+    StaticScales,
+    quantise,
+    quantise_rows,
+    read_checkpoint,
+)
+from tests.benches.model.naive_float import CONSTANTS, NaiveFloat, event, random_checkpoint
+
+SEED = 21
+
+
+@pytest.fixture(scope="module")
+def checkpoint():
+    print("seed", SEED)
+    return random_checkpoint(preset("tiny"), SEED)
+
+
+@pytest.fixture(scope="module")
+def quantised(checkpoint):
+    return quantise(checkpoint)
+
+
+@pytest.mark.parametrize("scale", [2.0**-32, 1e-6, 0.001, 1 / 3, 0.99999, 1.0, 2.0, 12345.6])
+def test_multiplier_is_normalised_and_near(scale):
+    multiplier, shift = multiplier_shift(scale)
+    assert 2**14 <= multiplier <= 2**15 - 1 and 1 <= shift <= 47
+    assert abs(int(multiplier) / 2.0 ** int(shift) / scale - 1) < 2.0**-15
+
+
+def test_multiplier_at_the_ends():
+    assert [int(x) for x in multiplier_shift(0.0)] == [0, 47]
+    assert int(multiplier_shift(1e9)[0]) == 32767
+    multiplier, shift = multiplier_shift(32767.9 / 2**20)  # would round to 2^15
+    assert (multiplier, shift) == (16384, 19)
+    for bad in (-1.0, math.nan, math.inf):
+        with pytest.raises(UserError):
+            multiplier_shift(bad)
+
+
+def test_rows_are_symmetric_and_full():
+    matrix = np.random.default_rng(1).normal(size=(5, 40))
+    matrix[3] = 0
+    weight, scale = quantise_rows(matrix)
+    assert np.abs(weight[[0, 1, 2, 4]]).max(axis=1).tolist() == [127] * 4 and not weight[3].any()
+    assert (np.abs(weight * scale[:, None] - matrix) <= scale[:, None] / 2 * 1.0001).all()
+
+
+def test_events_of_projections(checkpoint, quantised):
+    """Given the quantised weights, events differ from Equation (1) at ties and thresholds only."""
+    model, _ = quantised
+    rng = np.random.default_rng(2)
+    e = rng.integers(-3, 4, (200, model.shape.width))
+    for letter in "qkv":
+        part = getattr(model.blocks[1], letter)
+        matrix = checkpoint[f"blocks.1.tcam.sparse_attn.{letter}_proj.weight"]
+        theta = float(checkpoint[f"blocks.1.tcam.sparse_attn.{letter}_event_threshold"])
+        _, scale = quantise_rows(matrix)
+        real = (e @ part.weight.T.astype(np.int64)) * scale
+        got = ops.event(ops.matvec(part.weight, e), part.threshold, part.multiplier, part.shift)
+        assert ((got != 0) == (np.abs(real) >= theta)).all()
+        assert np.abs(got - real / theta)[got != 0].max() < 0.502
+        assert (got != event(real, theta)).mean() < 0.002
+
+
+def test_events_of_the_stream(checkpoint, quantised):
+    block, c = quantised[0].blocks[0], np.arange(-32768, 32768)
+    theta = float(checkpoint["blocks.0.tcam.event_threshold"])
+    got, real = ops.event(c, *block.attention_event), event(c / 2048, theta)
+    assert ((got != 0) == (real != 0)).all() and (got != real).mean() < 0.001
+
+
+def test_spikes_need_no_multiplier(checkpoint, quantised):
+    up = quantised[0].blocks[0].up
+    _, scale = quantise_rows(checkpoint["blocks.0.ffn.up.weight"])
+    acc = up.threshold.astype(np.int64)
+    tau = float(checkpoint["blocks.0.ffn.spike_threshold"])
+    assert (acc * scale >= tau).all() and ((acc - 1) * scale < tau).all()
+
+
+def test_layer_norm_tensors():
+    rng = np.random.default_rng(3)
+    width = 768
+    gamma, beta = rng.normal(1, 0.3, width), rng.normal(0, 0.3, width)
+    made = norm_tensors(gamma, beta, width, 1e-5)
+    pre = rng.normal(0.2, 2, width)
+    got = ops.layer_norm(
+        np.rint(pre * 4096).astype(np.int64), made["gamma"], made["beta"], *map(int, made["scalars"])
+    )
+    real = (pre - pre.mean()) / np.sqrt(pre.var() + 1e-5) * gamma + beta
+    assert np.abs(got / 2048 - real).max() < np.abs(real).max() / 200
+    assert np.abs(made["gamma"]).max() > 16383
+
+
+@pytest.mark.parametrize("gate", [0.0, 0.2, 0.5, 1.0])
+def test_mix(gate):
+    o, h = np.array([64, -640, 8128]), np.array([4096, 4096, -32768])
+    real = gate * o / 64 + (1 - gate) * h / 4096
+    assert (
+        np.abs(ops.mix(o, h, *map(int, mix_gains(gate))) / 64 - np.clip(real, -127 / 64, 127 / 64)).max()
+        < 0.6 / 64
+    )
+
+
+def test_gelu_table():
+    table = gelu_values(4, 1 / 16)
+    assert table[128] == 0 and table[255] == 127 and table[0] == 0
+    for x in (-1.0, 0.5, 2.0):
+        assert abs(table[128 + int(16 * x)] / 16 - 0.5 * x * (1 + math.erf(x / math.sqrt(2)))) <= 1 / 32
+
+
+def test_encoder_constants(quantised):
+    numerics = quantised[0].numerics
+    assert (numerics.lif_leak, numerics.lif_threshold, numerics.lif_clamp) == (31130, 2048, 6144)
+
+
+def run_both(checkpoint, scales, count):
+    """Real logits [count, V] of the integer and of the float model on the same random tokens."""
+    model, logit_scale = quantise(checkpoint, scales)
+    reference, real = Reference(model), NaiveFloat(checkpoint)
+    tokens = np.random.default_rng(SEED).integers(0, model.shape.vocab, count).tolist()
+    ours = np.array([reference.ingest(token, True).logits * logit_scale for token in tokens])
+    return ours, np.array([real.logits(token) for token in tokens])
+
+
+@pytest.mark.parametrize("scales", [StaticScales(), StaticScales(mix=6, head=3, gelu_input=3, gelu_output=3)])
+def test_one_block_computes_the_same_between_flips(scales):
+    """A flipped threshold disturbs a position, but not each has one: the others show rounding only."""
+    ours, theirs = run_both(random_checkpoint(replace(preset("tiny"), layers=1), SEED), scales, 40)
+    errors = np.sort(np.median(np.abs(ours - theirs), axis=1))
+    print("seed", SEED, "median errors by position", errors.round(3).tolist())
+    assert errors[20] < 0.04 * theirs.std() and errors[35] < 0.2 * theirs.std()
+
+
+@pytest.mark.parametrize("seed", [SEED, SEED + 1, SEED + 2])
+def test_whole_model_stays_near(seed):
+    ours, theirs = run_both(random_checkpoint(preset("tiny"), seed), StaticScales(), 40)
+    correlation = np.corrcoef(ours.ravel(), theirs.ravel())[0, 1]
+    print(f"seed {seed}, correlation {correlation:.4f}")
+    assert correlation > 0.93
+
+
+def test_logit_scale(checkpoint, quantised):
+    model, logit_scale = quantised
+    assert model.head.fused_scale.max() == 65535
+    row = int(model.head.fused_scale.argmin())
+    real = checkpoint["output_head.output_proj.weight"][row] / 16
+    got = model.head.fused_weight[row, : model.shape.width] * (int(model.head.fused_scale[row]) * logit_scale)
+    assert np.abs(got - real).max() <= logit_scale * int(model.head.fused_scale[row]) * 0.51
+
+
+def test_empty_and_huge_rows(checkpoint):
+    tensors = {name: np.array(value) for name, value in checkpoint.tensors.items()}
+    tensors["blocks.0.tcam.sparse_attn.q_proj.weight"][3] = 0
+    tensors["blocks.0.ffn.up.weight"][3] = 1e-30
+    tensors["blocks.0.ffn.down.weight"][4] = 1e6
+    tensors["output_head.output_proj.weight"][5] = 0
+    tensors["output_head.prior_net.2.weight"][5] = 0
+    model, _ = quantise(Checkpoint(tensors, checkpoint.shape, checkpoint.constants))
+    assert model.head.fused_scale[5] == 0 and model.blocks[0].up.threshold[3] == 2**31 - 1
+    Reference(model).generate([1, 2], 3)
+
+
+# ---- checkpoints ---------------------------------------------------------------------------------
+
+
+def write(path, checkpoint, **change):
+    about = {"shape": checkpoint.shape.to_json(), "constants": CONSTANTS} | change
+    save_file(
+        {name: np.asarray(value) for name, value in checkpoint.tensors.items()},
+        path,
+        {"model": json.dumps(about)},
+    )
+    return path
+
+
+def test_checkpoint_file_round_trip(tmp_path, checkpoint, quantised):
+    model, scale = quantise(read_checkpoint(write(tmp_path / "m.safetensors", checkpoint)))
+    assert scale == quantised[1]
+    for name, tensor in model.tensors().items():
+        assert (tensor == quantised[0].tensors()[name]).all(), name
+
+
+def test_bad_checkpoints(tmp_path, checkpoint):
+    with pytest.raises(UserError, match="there is no checkpoint .*nothing"):
+        read_checkpoint(tmp_path / "nothing")
+    (tmp_path / "junk").write_bytes(b"junk" * 10)
+    with pytest.raises(UserError, match="junk is not a checkpoint"):
+        read_checkpoint(tmp_path / "junk")
+    for change, named in (({"constants": {}}, "lif_leak"), ({"shape": {"layers": 2}}, "missing fields")):
+        with pytest.raises(UserError, match=named):
+            read_checkpoint(write(tmp_path / "m.safetensors", checkpoint, **change))
+
+
+@pytest.mark.parametrize(
+    "name, value, message",
+    [
+        ("blocks.0.ffn.up.weight", None, "blocks.0.ffn.up.weight is missing"),
+        (
+            "blocks.0.ffn.up.weight",
+            np.zeros((2, 3)),
+            r"blocks.0.ffn.up.weight has shape \[2, 3\], \[96, 64\]",
+        ),
+        (
+            "blocks.1.tcam.attn_gate",
+            np.float32("nan"),
+            "blocks.1.tcam.attn_gate holds a value that is not a number",
+        ),
+        ("blocks.1.tcam.norm.weight", np.zeros(3), "blocks.1.tcam.norm.gamma"),
+    ],
+)
+def test_bad_tensors_are_named(checkpoint, name, value, message):
+    tensors = {key: tensor for key, tensor in checkpoint.tensors.items() if key != name}
+    if value is not None:
+        tensors[name] = value
+    with pytest.raises(UserError, match=message):
+        quantise(Checkpoint(tensors, checkpoint.shape, checkpoint.constants))
+
+
+# ---- evaluation ----------------------------------------------------------------------------------
+
+
+def test_loss_is_the_token_by_token_one():
+    model, scale = random_model(preset("odd"), 4), 1e-9
+    tokens = np.random.default_rng(4).integers(0, model.shape.vocab, 50)
+    result = evaluate(model, scale, tokens, sequence=20, batch=2)
+    loss, hits = 0.0, 0
+    for start in (0, 20, 40):
+        reference = Reference(model)
+        for i in range(start, min(start + 20, 49)):
+            step = reference.ingest(int(tokens[i]), True)
+            real = step.logits * scale
+            loss -= real[tokens[i + 1]] - math.log(np.exp(real - real.max()).sum()) - real.max()
+            hits += step.token == tokens[i + 1]
+    assert result.predictions == 49
+    assert result.loss == pytest.approx(loss / 49, rel=1e-9) and result.accuracy == hits / 49
+    assert result.bits_per_byte(50, 100) == pytest.approx(result.loss / math.log(2) / 2)
+
+
+def test_indifferent_model_has_the_loss_of_a_die():
+    model = random_model(preset("odd"), 4)
+    model.head.fused_scale[...] = 0
+    assert evaluate(model, 1e-9, np.arange(30)).perplexity == pytest.approx(model.shape.vocab)
+
+
+def test_agreement_with_given_choices():
+    model = random_model(preset("odd"), 4)
+    tokens = np.random.default_rng(4).integers(0, model.shape.vocab, 30)
+    reference = Reference(model)
+    choices = np.array([reference.ingest(int(token), True).token for token in tokens[:-1]])
+    assert evaluate(model, 1e-9, tokens, choices=choices).agreement == 1.0
+    choices[:10] = -1
+    assert evaluate(model, 1e-9, tokens, choices=choices).agreement == pytest.approx(19 / 29)
+
+
+def test_evaluation_refuses_foreign_tokens():
+    model = random_model(preset("odd"), 4)
+    for tokens, message in (
+        ([1], "nothing to predict"),
+        ([1, 131], "another tokenizer"),
+        ([-1, 2], "another tokenizer"),
+    ):
+        with pytest.raises(UserError, match=message):
+            evaluate(model, 1e-9, np.array(tokens))
+
+
+def test_weighted_density():
+    shape = preset("194m")
+    trained = np.tile([0.33, 0.17, 0.38, 0.05], (12, 1))
+    assert weighted_density(trained, shape) == pytest.approx(
+        (4 * 0.99 / 4 + 0.17 + 16 / 3 * 0.43) / (4 + 32 / 3), abs=1e-9
+    )
+    assert weighted_density(np.ones((3, 4)), shape) == pytest.approx(1)

@@ -1,4 +1,4 @@
-"""host.serve: answers over HTTP are the library's texts, whole and streamed; errors are refused by name."""
+"""host.serve: answers over HTTP are the library's texts; what is wrong is refused by name."""
 
 import json
 

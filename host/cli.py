@@ -10,6 +10,7 @@ import symlight
 from symlight.base.errors import UserError
 
 from .commands.bench import bench
+from .commands.bench_serve import bench_serve
 from .commands.bench_table import bench_table
 from .commands.build_commands import quantise, synthesize, train, verilog
 from .commands.chat import chat
@@ -39,6 +40,7 @@ for command in (
     chat,
     bench,
     bench_table,
+    bench_serve,
     estimate,
     inspect,
     devices,

@@ -96,7 +96,9 @@ def percentiles(values: Sequence[float]) -> dict[str, float] | None:
     if not values:
         return None
     found = 1000 * np.percentile(values, [50, 90, 99, 100])
-    return {name: round(float(value), 2) for name, value in zip(("p50", "p90", "p99", "max"), found, strict=True)}
+    return {
+        name: round(float(value), 2) for name, value in zip(("p50", "p90", "p99", "max"), found, strict=True)
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +126,9 @@ async def run_load(load: Load, asks: Sequence[Ask]) -> tuple[Tally, float]:
         try:
             (await client.get("/health")).raise_for_status()
         except httpx.HTTPError as error:
-            raise UserError(f"no server answers at {load.url} ({error}); start one: symlight serve") from error
+            raise UserError(
+                f"no server answers at {load.url} ({error}); start one: symlight serve"
+            ) from error
         began = time.monotonic()
         until = began + load.seconds
         await asyncio.gather(

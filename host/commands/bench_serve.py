@@ -24,7 +24,11 @@ from ..terminal.results import write_json
 )  # fmt: skip
 @click.option("--seconds", type=click.FloatRange(0.1, 86400), default=10.0, show_default=True, help="Each.")
 @click.option(
-    "--max-tokens", type=click.IntRange(1, 4096), default=32, show_default=True, help="Of the longest request."
+    "--max-tokens",
+    type=click.IntRange(1, 4096),
+    default=32,
+    show_default=True,
+    help="Of the longest request.",
 )
 @click.option(
     "--leave", type=click.FloatRange(0, 1), default=0.0, show_default=True, metavar="SHARE",

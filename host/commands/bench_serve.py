@@ -19,7 +19,8 @@ from ..terminal.results import write_json
 @click.option("--url", default="http://127.0.0.1:8000", show_default=True, help="Of the server.")
 @click.option("--key", metavar="KEY", help="Of a server that asks for one.")
 @click.option(
-    "--clients", type=click.IntRange(1, 1024), multiple=True, default=(1, 8), show_default=True, metavar="N...",
+    "--clients", type=click.IntRange(1, 1024), multiple=True, default=(1, 8), show_default=True,
+    metavar="N...",
     help="Clients at a time; several numbers are measured one after the other.",
 )  # fmt: skip
 @click.option("--seconds", type=click.FloatRange(0.1, 86400), default=10.0, show_default=True, help="Each.")

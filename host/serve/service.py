@@ -75,16 +75,10 @@ class Service:
     def spell(self, token: int) -> str:
         """Text of a token by itself; its id in brackets where it has none."""
         if self.package.tokenizer_bytes is not None:
-            text = self._tokenizer.decode([token])
+            text = self.package.tokenizer.decode([token])
             if text:
                 return text
         return f"<{token}>"
-
-    @property
-    def _tokenizer(self):
-        if not hasattr(self, "_kept_tokenizer"):
-            self._kept_tokenizer = self.package.tokenizer
-        return self._kept_tokenizer
 
     # ---- jobs ----
 

@@ -57,13 +57,12 @@ def test_the_reference_takes_turns(serve, model):
         scores = [
             choice["logprobs"] for (_, case), choice in zip(JOBS, choices, strict=True) if case == "scored"
         ]
-        assert scores[0]["token_logprobs"][1:] == [
-            token.logprob for token in model.complete(JOBS[-2][0], max_new_tokens=12, logprobs=0,
-                                                      prompt_logprobs=0).prompt[1:]
-        ] + [token.logprob for token in model.complete(JOBS[-2][0], max_new_tokens=12, logprobs=0).tokens]  # fmt: skip
+        done = model.complete(JOBS[-2][0], max_new_tokens=12, logprobs=0, prompt_logprobs=0)
+        assert scores[0]["token_logprobs"] == [token.logprob for token in (*done.prompt, *done.tokens)]
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_simulated_card_takes_turns(serve, model):
     with serve("sim") as server:
         jobs = [(prompt, "greedy") for prompt in ("In the beginning", "The king", "And it came to pass")]

@@ -22,10 +22,10 @@ def connect(server) -> socket.socket:
 def talk(server, data: bytes) -> bytes:
     """What the server answers to `data` before it closes, or before it has nothing more to say."""
     with connect(server) as line:
-        line.sendall(data)
-        line.shutdown(socket.SHUT_WR)
         parts = []
-        with contextlib.suppress(ConnectionResetError):  # closed with bytes unread
+        with contextlib.suppress(ConnectionResetError, BrokenPipeError):  # closed with bytes unread
+            line.sendall(data)
+            line.shutdown(socket.SHUT_WR)
             while part := line.recv(65536):
                 parts.append(part)
         return b"".join(parts)

@@ -93,7 +93,9 @@ def test_keys(serve):
 def test_a_full_queue_says_when_to_come_back(serve):
     with serve("cpu:1", max_queue=0, max_running=1) as server:
         client = openai.OpenAI(base_url=f"{server.address}/v1", api_key="none", max_retries=0)
-        stream = client.completions.create(model="demo", prompt=PROMPT, max_tokens=20_000, stream=True)
+        stream = client.completions.create(
+            model="demo", prompt=PROMPT, max_tokens=20_000, temperature=0, stream=True
+        )
         next(iter(stream))
         with pytest.raises(openai.RateLimitError) as caught:
             client.completions.create(model="demo", prompt=PROMPT, max_tokens=2)

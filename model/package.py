@@ -28,6 +28,7 @@ from .package_folder import (
     write_json,
     written_folder,
 )
+from .shapes import integers_from_json
 from .tokenizer import Tokenizer
 from .weights import IntegerModel
 
@@ -149,13 +150,10 @@ def _read_config(file: Path, version: int) -> tuple[ModelShape, Numerics, Packag
     config = read_json(file)
     only_keys(file, config, {"shape", "numerics", *_fields(version)}, version)
     config = {"bos": None, "prepend_bos": False} | config
-    for key in ("shape", "numerics", "provenance"):
-        if not isinstance(config[key], dict):
-            raise UserError(f"{file}: {key} is {config[key]!r}, an object is required")
-    try:
-        shape, numerics = ModelShape.from_json(config["shape"]), Numerics.from_json(config["numerics"])
-    except UserError as error:
-        raise UserError(f"{file}: {error}") from error
+    if not isinstance(config["provenance"], dict):
+        raise UserError(f"{file}: provenance is {config['provenance']!r}, an object is required")
+    shape = integers_from_json(ModelShape, config["shape"], str(file))
+    numerics = integers_from_json(Numerics, config["numerics"], str(file))
     for key, kind, text in (
         ("name", str, "a text"),
         ("description", str, "a text"),

@@ -179,35 +179,75 @@ TRAINED_DENSITIES = (0.33, 0.17, 0.38, 0.05)
 LAYER_SPREAD = 0.15  # layers differ by this share, as trained ones do
 CALIBRATION = (2, 96)  # sequences and tokens
 HEAD_ATTEMPTS = 20
+VARIED = 4  # different tokens in the text that a head must give
+DENSITY_TOLERANCE = 0.02
+AIMS, HIGHEST_AIM = 4, 0.99  # attempts at a density, and the highest that is aimed at
 
 
 def synthesize(shape: ModelShape, seed: int, density: float = 0.24) -> IntegerModel:
-    """A random model whose thresholds are calibrated on its own activity.
+    """A random model whose thresholds are calibrated on its own activity: `calibrated` without the figure."""
+    return calibrated(shape, seed, density)[0]
+
+
+def calibrated(shape: ModelShape, seed: int, density: float = 0.24) -> tuple[IntegerModel, float]:
+    """A random model whose thresholds are calibrated on its own activity, and the density that it reaches.
 
     Averaged over layers and sites, weighted by the weight bytes behind each site, `density` of the event
     inputs are nonzero; sites and layers differ as in a trained model. Greedy text does not
-    collapse into one token.
+    collapse into one token. A `UserError` when the shape cannot have the density, within
+    `DENSITY_TOLERANCE`.
     """
     if not 0 < density < 1:
         raise UserError(f"density is {density}; a number between 0 and 1 is required")
-    rng = np.random.default_rng(seed)
-    targets = layer_targets(shape, density, rng)
-    maker = _Maker(shape, Numerics(), rng, dict(zip(SITES, targets.mean(axis=0), strict=True)))
-    tensors = maker.tensors()
-    tokens = rng.integers(0, shape.vocab, CALIBRATION)
-    numerics = _calibrate_encoder(tensors["spike_encoder.embedding_table"], tokens, targets[0, 1])
-    model = IntegerModel.from_tensors(shape, numerics, tensors)
-    c, s = encode(model, tokens)
-    for layer, block in enumerate(model.blocks):
-        c, s = _calibrate_block(model, block, c, s, targets[layer], rng)
-    for _ in range(HEAD_ATTEMPTS):
-        run = Reference(model).generate(tokens[0, :4].tolist(), 8)
-        if len(set(run.tokens)) >= 4:
-            return IntegerModel.from_tensors(
-                shape, numerics, model.tensors()
-            )  # checks what calibration wrote
-        model.head.fused_weight[...] = maker.weights(*model.head.fused_weight.shape)
-    raise UserError(f"seed {seed} gives no model with varied text at density {density}; take another seed")
+    aim = density
+    for _ in range(AIMS):
+        attempt = _Calibration(shape, seed, aim)
+        missed = density - attempt.density
+        if abs(missed) <= DENSITY_TOLERANCE:
+            return attempt.with_varied_text(), attempt.density
+        if missed > 0 and aim == HIGHEST_AIM:
+            break
+        aim = min(
+            max(aim + missed, density / 2), HIGHEST_AIM
+        )  # some inputs cannot follow: the others do more
+    raise UserError(
+        f"no model of this shape has the density {density:g}: the nearest has {attempt.density:.3f}; "
+        f"give --density {attempt.density:.2f}, or a wider shape"
+    )
+
+
+class _Calibration:
+    """One model whose events have about the density `aim`, and the `density` that they have."""
+
+    def __init__(self, shape: ModelShape, seed: int, aim: float):
+        self._seed, self._rng = seed, np.random.default_rng(seed)
+        rng = self._rng
+        targets = layer_targets(shape, aim, rng)
+        self._maker = _Maker(shape, Numerics(), rng, dict(zip(SITES, targets.mean(axis=0), strict=True)))
+        tensors = self._maker.tensors()
+        self._tokens = rng.integers(0, shape.vocab, CALIBRATION)
+        numerics = _calibrate_encoder(tensors["spike_encoder.embedding_table"], self._tokens, targets[0, 1])
+        self._model = IntegerModel.from_tensors(shape, numerics, tensors)
+        c, s = encode(self._model, self._tokens)
+        active = np.zeros((shape.layers, len(SITES)), np.int64)
+        for layer, block in enumerate(self._model.blocks):
+            c, s, active[layer] = _calibrate_block(self._model, block, c, s, targets[layer], rng)
+        inputs = np.array([shape.ffn if site == "down" else shape.width for site in SITES])
+        self.density = weighted_density(active / (inputs * self._tokens.size), shape)
+
+    def with_varied_text(self) -> IntegerModel:
+        """The model with a head whose greedy text has different tokens."""
+        model, shape = self._model, self._model.shape
+        for _ in range(HEAD_ATTEMPTS):
+            run = Reference(model).generate(self._tokens[0, :4].tolist(), 8)
+            if len(set(run.tokens)) >= min(VARIED, shape.vocab):
+                # checks what calibration wrote
+                return IntegerModel.from_tensors(shape, model.numerics, model.tensors())
+            model.head.fused_weight[...] = self._maker.weights(*model.head.fused_weight.shape)
+        raise UserError(
+            f"seed {self._seed} gives no model of width {shape.width} and vocabulary {shape.vocab} with "
+            "varied text; take a wider shape, or another seed"
+        )
 
 
 def layer_targets(shape: ModelShape, density: float, rng: np.random.Generator) -> np.ndarray:
@@ -242,16 +282,20 @@ def _calibrate_encoder(table: np.ndarray, tokens: np.ndarray, target: float) -> 
 
 
 def _calibrate_block(model: IntegerModel, block, c, s, targets: np.ndarray, rng: np.random.Generator):
-    """Set the thresholds of one block in place, on the activity that reaches it; gives (c', s')."""
+    """Set the thresholds of one block in place, on the activity that reaches it; gives (c', s', counts of
+    nonzero inputs by SITES)."""
     qkv, _, up, down = targets
 
     def set_event(event: np.ndarray, x: np.ndarray, share: float) -> None:
         threshold = max(1, round(_upper_quantile(np.abs(x), share)))
-        event[...] = event_scalars(threshold, 1 / max(threshold, UNIT // 4))
+        # a payload at the threshold must not be rounded to 0
+        step = min(max(threshold, UNIT // 4), 1.9 * threshold)
+        event[...] = event_scalars(threshold, 1 / step)
 
     set_event(block.attention_event, c, qkv)
     runner = SequenceBlock(model, block)
     u = runner.mixer(c, s)
+    active = runner.active
     set_event(block.ffn_event, u, up)
     runner = SequenceBlock(model, block)
     acc = runner.prepared.up(ops.event(u, *runner.prepared.ffn_event))
@@ -262,4 +306,4 @@ def _calibrate_block(model: IntegerModel, block, c, s, targets: np.ndarray, rng:
     offset = rng.integers(-UNIT // 8, UNIT // 8 + 1, model.shape.width)
     # spikes of this block are the decay inputs of the next
     block.spike_threshold[...] = np.ceil(_upper_quantile(c - offset, targets[1]) + offset)
-    return c, ops.step(c - block.spike_threshold)
+    return c, ops.step(c - block.spike_threshold), active + runner.active

@@ -10,10 +10,10 @@ import numpy as np
 import symlight
 from symlight.base.provenance import commit
 from symlight.hw import config
-from symlight.hw.compiler.layout import Layout
 from symlight.model.package import Package
 from symlight.sim.estimate.memory import Memory
 
+from ..device.fitting import layout_on
 from ..device.kernels import KernelInfo, obtain_kernel
 from ..device.machine import Progress, silent
 from ..device.opening import DeviceOptions
@@ -103,7 +103,7 @@ def bench_package(
     """
     clock = BuildClock(progress)
     kernel = obtain_kernel(settings.card, settings.build, cache, clock)
-    layout = Layout(kernel.engine, package.shape)
+    layout = layout_on(kernel.engine, package.shape)
     expected = expected or reference_run(package, settings, progress)
     options = DeviceOptions(
         card=settings.card,

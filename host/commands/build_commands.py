@@ -7,15 +7,15 @@ import click
 
 from symlight.base.errors import UserError
 from symlight.hw.compiler.hbm_map import hbm_map
-from symlight.hw.compiler.layout import Layout
-from symlight.model.config import PRESETS, preset
+from symlight.model.config import PRESETS
 from symlight.model.package import TOKENIZER, PackageMeta, save_package
 from symlight.model.tokenizer import Tokenizer
 
+from ..device.fitting import layout_on
 from ..device.kernels import engine_of, write_kernel
-from ..device.packages import open_package
+from ..device.packages import named_shape
 from ..terminal.console import ProgressView, stderr, waiting
-from ..terminal.options import PATH, card_options, model_option
+from ..terminal.options import PATH, SHAPES, FiniteRange, card_options, shape_option
 
 CHECKPOINT, TRAINING = "model.safetensors", "train.json"  # in the folder that training writes
 PROVENANCE = (
@@ -33,16 +33,14 @@ out_option = click.option("--out", type=PATH, required=True, metavar="DIR", help
 
 
 @click.command()
-@model_option
+@shape_option("demo")
 @card_options
 @out_option
 def verilog(model: str, card: str, build: str, out: Path):
     """Write the Verilog of a kernel, its manifest, and the memory map of a model on it."""
     console = stderr()
-    package = open_package(model)
-    layout = Layout(
-        engine_of(card, build), package.shape
-    )  # refuse a model that does not fit before the long part
+    shape, _ = named_shape(model)
+    layout = layout_on(engine_of(card, build), shape)  # refuse a model that does not fit before the long part
     try:
         out.mkdir(parents=True, exist_ok=True)
         with ProgressView(console) as progress:
@@ -56,19 +54,18 @@ def verilog(model: str, card: str, build: str, out: Path):
 
 @click.command()
 @out_option
-@click.option(
-    "--shape", type=click.Choice(list(PRESETS)), default="demo", show_default=True, help="Model preset."
-)
+@click.option("--shape", default="demo", show_default=True, metavar="MODEL", help=f"Gives it: {SHAPES}.")
 @click.option(
     "--corpus", type=PATH, metavar="FILE", help="Text to learn; default: the World English Bible, downloaded."
 )
 @click.option(
-    "--minutes", type=click.FloatRange(min=0, min_open=True), default=45, show_default=True, help="Budget."
+    "--minutes", type=FiniteRange(min=0, min_open=True), default=45, show_default=True, help="Budget."
 )
 @click.option("--steps", type=click.IntRange(min=1), help="Budget in optimiser steps instead: repeatable.")
 @click.option("--seed", type=int, default=0, show_default=True)
 def train(out: Path, shape: str, corpus: Path | None, minutes: float, steps: int | None, seed: int):
     """Train a float model; needs the extra `train`."""
+    dimensions, _ = named_shape(shape)
     try:
         from symlight.model.training import trainer as training
     except ImportError as error:
@@ -77,7 +74,7 @@ def train(out: Path, shape: str, corpus: Path | None, minutes: float, steps: int
 
     budget = {"steps": steps, "seconds": None} if steps else {"seconds": 60 * minutes}
     config = training.TrainingConfig(seed=seed, **budget)
-    training.train(corpora.load(corpus, out), out, shape=preset(shape), training=config, console=stderr())
+    training.train(corpora.load(corpus, out), out, shape=dimensions, training=config, console=stderr())
     click.echo(str(out / CHECKPOINT))
 
 
@@ -159,26 +156,33 @@ def _tokenizer_bytes(file: Path, *, required: bool) -> bytes | None:
 
 
 @click.command()
-@click.option(
-    "--model", type=click.Choice(list(PRESETS)), default="194m", show_default=True, help="Model preset."
-)
+@shape_option("194m")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option(
-    "--density", type=click.FloatRange(0, 1), default=0.24, show_default=True, help="Share of nonzero events."
+    "--density",
+    type=FiniteRange(0, 1, min_open=True, max_open=True),
+    default=0.24,
+    show_default=True,
+    help="Share of nonzero events, more than 0 and less than 1.",
 )
 @out_option
 def synthesize(model: str, seed: int, density: float, out: Path):
     """Make a package with random weights whose events have a given density: for measurements, not for
     text."""
-    from symlight.model.synthetic import synthesize as make
+    from symlight.model.synthetic import calibrated
 
+    shape, title = named_shape(model)
     with waiting(stderr(), f"synthesize {model}"):
-        integers = make(preset(model), seed, density)
+        integers, measured = calibrated(shape, seed, density)
         meta = PackageMeta(
             name=out.name,
-            description=f"random weights, shape {model}",
+            description=f"random weights, shape {title}",
             synthetic=True,
-            provenance={"preset": model, "seed": seed, "density": density},
+            provenance={
+                "preset" if model in PRESETS else "shape": title,
+                "seed": seed,
+                "density": round(measured, 4),
+            },
         )
         save_package(out, integers, meta)
     click.echo(str(out))

@@ -4,23 +4,25 @@ and densities.
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import click
 import numpy as np
 
 from symlight.base.errors import UserError
 from symlight.hw.config import Engine
-from symlight.model.config import PRESETS, ModelShape, preset
+from symlight.model.config import ModelShape
 from symlight.model.reference import SITES, Reference
 from symlight.model.synthetic import layer_targets
 from symlight.sim.estimate.estimate_report import Question, ask
 from symlight.sim.estimate.memory import Memory
 
 from ..bench import paper
+from ..device.fitting import layout_on
 from ..device.kernels import engine_of
-from ..device.packages import find_package, open_package
+from ..device.packages import is_shipped, named_shape, open_package
 from ..terminal.console import stderr, waiting
-from ..terminal.options import workload_options
+from ..terminal.options import FiniteRange, shape_option, workload_options
 from ..terminal.results import print_json
 from ..terminal.turn_report import phase_table, print_table
 
@@ -72,27 +74,15 @@ def package_densities(name: str) -> tuple[ModelShape, np.ndarray]:
 
 
 def model_and_densities(name: str, density: float | None) -> tuple[ModelShape, np.ndarray]:
-    """A package by path or name, else a preset; `density` replaces what the package has."""
-    try:
-        find_package(name)
-    except UserError:
-        if name not in PRESETS:
-            raise
-        return preset(name), preset_densities(preset(name), DENSITY if density is None else density)
-    if density is None:
+    """A package by path or name, else a preset or a file; `density` replaces what the package has."""
+    if density is None and (Path(name).is_dir() or is_shipped(name)):
         return package_densities(name)
-    shape = open_package(name).shape
-    return shape, preset_densities(shape, density)
+    shape, _ = named_shape(name)
+    return shape, preset_densities(shape, DENSITY if density is None else density)
 
 
 @click.command()
-@click.option(
-    "--model",
-    default="194m",
-    show_default=True,
-    metavar="MODEL",
-    help=f"A package, or a preset: {', '.join(PRESETS)}.",
-)
+@shape_option("194m")
 @workload_options
 @click.option(
     "--prefix", type=click.IntRange(min=1), default=32, show_default=True, metavar="P", help="Prompt tokens."
@@ -107,7 +97,7 @@ def model_and_densities(name: str, density: float | None) -> tuple[ModelShape, n
 )
 @click.option(
     "--density",
-    type=float,
+    type=FiniteRange(0, 1, min_open=True, max_open=True),
     metavar="D",
     help="Average density of events; default: the package's, 0.24 for a preset.",
 )
@@ -147,6 +137,7 @@ def estimate(
     memory = Memory(clock_mhz=clock or engine.clock_mhz, hbm=hbm, bursts=max_bursts, bytes=max_bytes)
     with waiting(console, f"estimate {model}"):
         shape, densities = model_and_densities(model, density)
+        layout_on(engine, shape)
         question = Question(
             engine=engine,
             shape=shape,

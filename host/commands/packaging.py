@@ -7,14 +7,14 @@ import click
 
 from symlight.base.errors import UserError
 from symlight.base.files import write_whole
-from symlight.hw.compiler.layout import Layout
 from symlight.hw.config import BUILDS
-from symlight.model.config import PRESETS, ModelShape
+from symlight.model.config import PRESETS
 
+from ..device.fitting import layout_on
 from ..device.kernels import MANIFEST, engine_of, obtain_kernel
-from ..device.packages import open_package
+from ..device.packages import named_shape
 from ..terminal.console import ProgressView, stderr
-from ..terminal.options import PATH, build_option, cache_option, card_option
+from ..terminal.options import PATH, SHAPES, build_option, cache_option, card_option
 
 # The manifests that a source tree carries: card -> the model that its packages are made for.
 COMMITTED = {"u50c": "194m", "sim4": "demo"}
@@ -25,8 +25,8 @@ COMMITTED = {"u50c": "194m", "sim4": "demo"}
     "--model",
     default="194m",
     show_default=True,
-    metavar="PACKAGE|PRESET",
-    help=f"Model whose memory map the manifest carries: a package, or one of {', '.join(PRESETS)}.",
+    metavar="MODEL",
+    help=f"Model whose memory map the manifest carries: {SHAPES}.",
 )
 @card_option("u50c")
 @build_option
@@ -53,11 +53,11 @@ def package(model: str, card: str, build: str, out: Path | None, sealed: Path | 
         if sealed is not None:
             click.echo(json.dumps(seal(sealed)["result"], indent=2))
             return
-        shape = shape_of(model)
-        Layout(engine_of(card, build), shape)  # refuse a model that does not fit before the long part
+        shape, name = named_shape(model)
+        layout_on(engine_of(card, build), shape)  # refuse a model that does not fit before the long part
         with ProgressView(stderr()) as progress:
             kernel = obtain_kernel(card, build, cache, progress)
-        write_package(kernel.manifest.parent, out, shape, model_name(model))
+        write_package(kernel.manifest.parent, out, shape, name)
     except OSError as error:
         raise UserError(f"cannot write to {out or sealed.parent}: {error.strerror}") from error
     for file in sorted(out.iterdir()):
@@ -97,14 +97,4 @@ def committed_manifest(card: str, build: str, cache: Path, progress) -> str:
 
     kernel = obtain_kernel(card, build, cache, progress)
     model = COMMITTED[card]
-    return manifest_text(package_manifest(json.loads(kernel.manifest.read_text()), shape_of(model), model))
-
-
-def shape_of(model: str) -> ModelShape:
-    """The shape of a preset, or of a package."""
-    return PRESETS[model] if model in PRESETS else open_package(model).shape
-
-
-def model_name(model: str) -> str:
-    """What the manifest calls it."""
-    return model if model in PRESETS else open_package(model).meta.name
+    return manifest_text(package_manifest(json.loads(kernel.manifest.read_text()), PRESETS[model], model))

@@ -13,6 +13,7 @@ from symlight.hw.compiler.hbm_map import hbm_map
 from symlight.hw.compiler.layout import Layout
 from symlight.model.config import ModelShape
 
+from .fitting import layout_on
 from .kernels import KernelInfo
 
 
@@ -41,7 +42,7 @@ def check_layout(kernel: KernelInfo, shape: ModelShape) -> Layout:
     A kernel takes every model whose dimensions it holds, not only the one it was packaged for; but for that
     one the addresses of the package and of this release must agree.
     """
-    layout = Layout(kernel.engine, shape)
+    layout = layout_on(kernel.engine, shape)
     packaged = kernel.hbm_map
     if packaged is None or packaged.get("shape") != shape.to_json():
         return layout

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import symlight.model
 from symlight.base.errors import UserError
+from symlight.model.config import PRESETS, ModelShape
 from symlight.model.package import Package, load_package
 from symlight.model.package_folder import V1, package_kind
+from symlight.model.shapes import read_shape
 from symlight.model.v1.package import V1Package, load_v1
 
 SHIPPED = Path(symlight.model.__file__).parent / "packages"
@@ -18,14 +20,33 @@ def find_package(name: str) -> Path:
     path = Path(name)
     if path.exists():
         return path
-    shipped = SHIPPED / name
-    if path.name == name and shipped.is_dir():
-        return shipped
+    if is_shipped(name):
+        return SHIPPED / name
     known = sorted(p.name for p in SHIPPED.iterdir() if p.is_dir()) if SHIPPED.is_dir() else []
     raise UserError(
         f"no model package is at {name!r}; give the path of one, or a shipped name "
         f"({', '.join(known) or 'there is none'})"
     )
+
+
+def is_shipped(name: str) -> bool:
+    """Whether a package of this name comes with symlight."""
+    return Path(name).name == name and (SHIPPED / name).is_dir()
+
+
+def named_shape(name: str) -> tuple[ModelShape, str]:
+    """(shape, what to call it) of a preset, of a JSON file that `model.shapes` reads, or of a package."""
+    if name in PRESETS:
+        return PRESETS[name], name
+    if Path(name).is_file():
+        return read_shape(Path(name)), Path(name).stem
+    if not Path(name).exists() and not is_shipped(name):
+        raise UserError(
+            f"no model is called {name!r}; give a preset ({', '.join(PRESETS)}), a JSON file of a shape, "
+            "or a package"
+        )
+    package = open_package(name)
+    return package.shape, package.meta.name
 
 
 def open_package(name: str) -> Package:

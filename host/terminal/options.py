@@ -1,11 +1,13 @@
 """Options that several commands share, and what becomes of them."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from symlight.hw.config import BUILDS, CARDS
+from symlight.model.config import PRESETS
 from symlight.sim.estimate.memory import Memory
 from symlight.sim.hbm import LEAST_BYTES
 
@@ -15,6 +17,17 @@ from ..device.opening import DeviceOptions
 
 PATH = click.Path(path_type=Path)
 BUILD_NAMES = (*BUILDS, RUNTIME)
+SHAPES = f"a preset ({', '.join(PRESETS)}), a JSON file of a shape or of a package's config, or a package"
+
+
+class FiniteRange(click.FloatRange):
+    """A range of numbers that `nan` and `inf` are not in."""
+
+    def convert(self, value, param, ctx):
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number", param, ctx)
+        return number
 
 
 class ListCommand(click.Command):
@@ -66,6 +79,13 @@ threads_option = click.option(
     metavar="N",
     help="Threads of the simulation; default: two for a kernel of 16 channels or more.",
 )
+
+
+def shape_option(default: str) -> Callable:
+    """`--model` where only its shape counts, by default the model `default`."""
+    return click.option(
+        "--model", default=default, show_default=True, metavar="MODEL", help=f"Gives the shape: {SHAPES}."
+    )
 
 
 def card_option(default: str) -> Callable:
@@ -168,7 +188,7 @@ device_options = _apply(
         ),
         click.option(
             "--time-limit",
-            type=click.FloatRange(min=0),
+            type=FiniteRange(min=0, min_open=True),
             metavar="SECONDS",
             help="The host gives up a longer run.",
         ),

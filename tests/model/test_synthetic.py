@@ -1,5 +1,7 @@
 """Random and calibrated models: reproducible, as dense as asked, and able to talk."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,13 @@ from symlight.model.config import preset
 from symlight.model.evaluate import weighted_density
 from symlight.model.reference import SITES, Reference
 from symlight.model.sequence import SequenceModel
-from symlight.model.synthetic import layer_targets, random_model, synthesize
+from symlight.model.synthetic import (
+    DENSITY_TOLERANCE,
+    calibrated,
+    layer_targets,
+    random_model,
+    synthesize,
+)
 
 
 def densities(model, seed=0, count=64):
@@ -111,3 +119,34 @@ def test_full_size():
     measured = run.active / run.passes / np.array([shape.width, shape.width, shape.width, shape.ffn])
     assert weighted_density(measured, shape) == pytest.approx(0.24, rel=0.05)
     assert len(set(run.tokens)) >= 4
+
+
+@pytest.mark.parametrize("density", [0.01, 0.24, 0.5, 0.8, 0.9])
+def test_the_density_is_that_of_other_tokens_too(density):
+    shape = preset("tiny")
+    model, reached = calibrated(shape, 0, density)
+    assert abs(reached - density) <= DENSITY_TOLERANCE
+    run = SequenceModel(model)
+    run.residual(np.random.default_rng(9).integers(0, shape.vocab, (2, 96)))
+    assert weighted_density(run.densities(), shape) == pytest.approx(reached, abs=0.02)
+
+
+def test_a_density_out_of_reach_is_refused():
+    with pytest.raises(UserError, match=r"the density 0.98: the nearest has 0.9\d\d; give --density 0.9\d"):
+        synthesize(preset("tiny"), 0, 0.98)
+
+
+@pytest.mark.parametrize("width", [1, 7])
+def test_narrow_shapes_work_or_say_what_is_too_small(width):
+    shape = replace(preset("odd"), width=width, heads=1, head_width=width)
+    random_model(shape, 0)
+    if width == 7:
+        synthesize(shape, 0)
+    else:
+        with pytest.raises(UserError, match="a wider shape"):
+            synthesize(shape, 0)
+
+
+@pytest.mark.parametrize("vocab", [2, 3])
+def test_a_small_vocabulary_is_enough(vocab):
+    synthesize(replace(preset("tiny"), vocab=vocab), 0)

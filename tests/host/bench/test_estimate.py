@@ -45,7 +45,7 @@ def test_a_package_is_measured():
 
 
 def test_an_unknown_model_and_a_bad_density():
-    with pytest.raises(UserError, match="no model package is at 'nothing'"):
+    with pytest.raises(UserError, match="no model is called 'nothing'"):
         model_and_densities("nothing", None)
     with pytest.raises(UserError, match="density is 1.5"):
         model_and_densities("mid", 1.5)

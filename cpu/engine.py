@@ -21,8 +21,9 @@ from symlight.model.reference import SITES
 from symlight.model.state import State
 
 from . import abi
-from .build import Progress, build_library
+from .build import Progress
 from .isa import find
+from .library import Library
 from .weights import Weights
 
 CHUNK = 64  # tokens of a pass at most
@@ -132,6 +133,8 @@ class Engine:
         Of compiled libraries.
     progress : callable(stage, done, total)
         Told when the kernels have to be compiled.
+    library : Library | None
+        Compiled kernels that are there already, instead of `isa` and `cache`.
     every_row : bool
         Read the rows of zero events, too: to measure what skipping them brings.
 
@@ -146,41 +149,33 @@ class Engine:
         isa: str | None = None,
         cache: Path | None = None,
         progress: Progress | None = None,
+        library: Library | None = None,
         every_row: bool = False,
     ):
         self.weights, self.shape = weights, weights.shape
         self.threads = default_threads() if threads is None else threads
-        self.isa = find(isa).name
-        self._library = ctypes.CDLL(str(build_library(find(isa), cache, progress=progress)))
-        for name, result, arguments in (
-            ("engine", ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int]),
-            ("free", None, [ctypes.c_void_p]),
-            ("run", ctypes.c_int, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]),
-            ("profile", ctypes.POINTER(abi.Profile), [ctypes.c_void_p]),
-            ("read", ctypes.c_int64, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]),
-        ):
-            function = getattr(self._library, f"symlight_{name}")
-            function.restype, function.argtypes = result, arguments
+        self._library = library or Library(find(isa), cache, progress)
+        self.isa = self._library.isa.name
         self._model = weights.structure(every_row)
-        self._handle = self._library.symlight_engine(ctypes.byref(self._model), self.threads)
+        self._handle = self._library.engine(ctypes.byref(self._model), self.threads)
         if not self._handle:
             raise UserError(f"{self.threads} threads cannot be started; take fewer (cpu:THREADS)")
 
     def profile(self) -> dict[str, tuple[int, int]]:
         """(nanoseconds, bytes read) by abi.OPERATIONS, summed over all passes so far."""
-        sums = self._library.symlight_profile(self._handle).contents
+        sums = self._library.profile(self._handle).contents
         return dict(zip(abi.OPERATIONS, zip(sums.nanoseconds, sums.bytes, strict=True), strict=True))
 
     def read_weights(self) -> int:
         """Read all matrices once with every thread; gives the bytes read. Its time is the limit of a pass."""
         size = self.weights.matrix_bytes // abi.READ_BYTES * abi.READ_BYTES
-        self._library.symlight_read(self._handle, self.weights.buffer.ctypes.data, size)
+        self._library.read(self._handle, self.weights.buffer.ctypes.data, size)
         return size
 
     def close(self) -> None:
         """End the threads."""
         if self._handle:
-            self._library.symlight_free(self._handle)
+            self._library.free(self._handle)
             self._handle = None
 
     def __del__(self):
@@ -214,7 +209,7 @@ class Engine:
             for index, first, count in parts:
                 self._place(items[at : at + count], feeds[index], results[index], first)
                 at += count
-            if self._library.symlight_run(self._handle, items.ctypes.data, len(items)):
+            if self._library.run(self._handle, items.ctypes.data, len(items)):
                 raise UserError(f"out of memory in a pass over {len(items)} tokens; give fewer at a time")
             at = 0
             for index, first, count in parts:

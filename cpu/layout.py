@@ -108,13 +108,13 @@ def sections(shape: ModelShape, by_row: frozenset[str] = BY_ROW) -> dict[str, Se
             add(f"{layer}.{name}", "uint8", matrices[name], PAGE)
     for name in ("prior", "fused"):
         add(name, "uint8", matrices[name], PAGE)
-    add("embedding", "int16", (shape.vocab, shape.width), PAGE)
     for layer in range(shape.layers):
         for name, dims in _block_vectors(shape).items():
             add(f"{layer}.{name}", _vector_type(name), dims)
     for name, dims in _model_vectors(shape).items():
         add(name, _vector_type(name), dims)
     add("gelu_table", "int8", (256,))
+    add("embedding", "int16", (shape.vocab, shape.width), PAGE)  # the last: a pass reads one row of it
     return result
 
 

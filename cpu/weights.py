@@ -37,16 +37,24 @@ class Weights:
     shape : ModelShape
     numerics : Numerics
     buffer : ndarray, uint8
-        As cpu.layout says.
+        As cpu.layout says, whole or without the embedding table.
     by_row : frozenset of str
         Matrices that are stored by row.
+    table : ndarray, uint8
+        The embedding table when `buffer` does not hold it.
     """
 
     def __init__(
-        self, shape: ModelShape, numerics: Numerics, buffer: np.ndarray, by_row: frozenset[str] = BY_ROW
+        self,
+        shape: ModelShape,
+        numerics: Numerics,
+        buffer: np.ndarray,
+        by_row: frozenset[str] = BY_ROW,
+        table: np.ndarray | None = None,
     ):
         self.shape, self.numerics, self.buffer, self.by_row = shape, numerics, buffer, by_row
         self._places = sections(shape, by_row)
+        self._table = self._places["embedding"].of(buffer) if table is None else table
         self._blocks: ctypes.Array | None = None
 
     @classmethod
@@ -59,7 +67,7 @@ class Weights:
     @property
     def matrix_bytes(self) -> int:
         """Bytes from the first matrix to the end of the last: what a pass reads when it reads every row."""
-        return self._places["embedding"].offset
+        return self._places["fused"].offset + self._places["fused"].bytes
 
     def structure(self, every_row: bool = False) -> abi.Model:
         """What the kernels take; valid as long as this object lives."""
@@ -71,7 +79,8 @@ class Weights:
             inv_width=ops.inv_width(shape.width),
             slots=shape.slots,
             every_row=every_row,
-            **{name: self._address(name) for name in ("embedding", "slopes", "rsqrt")},
+            embedding=self._table.ctypes.data,
+            **{name: self._address(name) for name in ("slopes", "rsqrt")},
             **shape.to_json(),
             **numerics.to_json(),
         )

@@ -21,6 +21,7 @@ from .package_folder import (
     TOKENIZER,
     V2,
     WEIGHTS,
+    check_content,
     check_folder,
     format_version,
     only_keys,
@@ -65,18 +66,20 @@ class Package:
     """A loaded package. `digest` is the sha256 of its manifest: it identifies the content."""
 
     path: Path
-    model: IntegerModel
+    shape: ModelShape
+    numerics: Numerics
     meta: PackageMeta
     tokenizer_bytes: bytes | None
     digest: str
 
-    @property
-    def shape(self) -> ModelShape:
-        return self.model.shape
-
-    @property
-    def numerics(self) -> Numerics:
-        return self.model.numerics
+    @cached_property
+    def model(self) -> IntegerModel:
+        """The weights. A package that was loaded lazily reads and checks them now."""
+        check_content(self.path, WEIGHTS)
+        try:
+            return IntegerModel.from_tensors(self.shape, self.numerics, _read_tensors(self.path / WEIGHTS))
+        except UserError as error:
+            raise UserError(f"{self.path / WEIGHTS}: {error}") from error
 
     def encode(self, text: str, *, continues: bool = False) -> list[int]:
         """Token ids of a text as a session ingests it: with the beginning-of-sequence token first if the
@@ -114,18 +117,27 @@ def save_package(
             (folder / TOKENIZER).write_bytes(tokenizer_bytes)
 
 
-def load_package(path: str | Path) -> Package:
-    """Read and check a package; every fault is a `UserError` that names the file and the value."""
+def load_package(path: str | Path, *, lazy: bool = False) -> Package:
+    """Read and check a package; every fault is a `UserError` that names the file and the value.
+
+    A `lazy` package leaves the content of its weights until `model` is asked for: an engine that keeps them
+    in another form, found by the digest, need not read them at all.
+    """
     path = Path(path)
-    digest = check_folder(path, V2)
+    digest = check_folder(path, V2, unread=frozenset({WEIGHTS}))
     shape, numerics, meta = _read_config(path / CONFIG, format_version(path))
-    tensors = _read_tensors(path / WEIGHTS)
-    try:
-        model = IntegerModel.from_tensors(shape, numerics, tensors)
-    except UserError as error:
-        raise UserError(f"{path / WEIGHTS}: {error}") from error
     tokenizer_bytes = (path / TOKENIZER).read_bytes() if (path / TOKENIZER).is_file() else None
-    return Package(path=path, model=model, meta=meta, tokenizer_bytes=tokenizer_bytes, digest=digest)
+    package = Package(
+        path=path,
+        shape=shape,
+        numerics=numerics,
+        meta=meta,
+        tokenizer_bytes=tokenizer_bytes,
+        digest=digest,
+    )
+    if not lazy:
+        _ = package.model  # refuse damaged weights now
+    return package
 
 
 # ---- configuration -------------------------------------------------------------------------------

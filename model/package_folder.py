@@ -104,10 +104,11 @@ def package_kind(path: Path) -> str | None:
     return read_json(path / MANIFEST).get("kind")
 
 
-def check_folder(path: Path, form: Format) -> str:
+def check_folder(path: Path, form: Format, unread: frozenset[str] = frozenset()) -> str:
     """Kind, version, the set of files, their sizes and hashes; the package's digest.
 
-    The digest is the SHA-256 of the manifest: it identifies the content. Every fault is a `UserError`.
+    The digest is the SHA-256 of the manifest: it identifies the content. Every fault is a `UserError`. The
+    files `unread` are not hashed: `check_content` does that later.
     """
     if not path.is_dir():
         raise UserError(
@@ -117,8 +118,13 @@ def check_folder(path: Path, form: Format) -> str:
         raise UserError(f"{path} is not a package: {MANIFEST} is missing")
     manifest = read_json(path / MANIFEST)
     _check_kind(path, manifest, form)
-    _check_files(path, manifest, form)
+    _check_files(path, manifest, form, unread)
     return sha256(path / MANIFEST)
+
+
+def check_content(path: Path, name: str) -> None:
+    """The hash of one file of a folder that `check_folder` has accepted."""
+    _check_file(path / name, read_json(path / MANIFEST)["files"][name])
 
 
 def format_version(path: Path) -> int:
@@ -136,7 +142,7 @@ def _check_kind(path: Path, manifest: dict, form: Format) -> None:
     raise UserError(f"{path} is a package of {other.title}, but {form.title} is needed here; {other.use}")
 
 
-def _check_files(path: Path, manifest: dict, form: Format) -> None:
+def _check_files(path: Path, manifest: dict, form: Format, unread: frozenset[str]) -> None:
     source = path / MANIFEST
     version = manifest.get("format_version")
     if type(version) is not int or not form.oldest <= version <= form.version:
@@ -163,10 +169,10 @@ def _check_files(path: Path, manifest: dict, form: Format) -> None:
             raise UserError(
                 f"{source}: the entry of {name} is {entry!r}, an object with sha256 and bytes is required"
             )
-        _check_file(path / name, entry)
+        _check_file(path / name, entry, hashed=name not in unread)
 
 
-def _check_file(file: Path, entry: dict) -> None:
+def _check_file(file: Path, entry: dict, hashed: bool = True) -> None:
     if not file.is_file():
         raise UserError(f"{file} is missing, but {MANIFEST} lists it; copy the package again")
     size = file.stat().st_size
@@ -174,6 +180,8 @@ def _check_file(file: Path, entry: dict) -> None:
         raise UserError(
             f"{file} has {size} bytes, {MANIFEST} says {entry['bytes']!r}; copy the package again"
         )
+    if not hashed:
+        return
     digest = sha256(file)
     if digest != entry["sha256"]:
         raise UserError(

@@ -1,6 +1,8 @@
 // The C interface of the library (cpu/library.py binds it). Structures are those of abi.h, which cpu/abi.py writes.
 #include <exception>
+#include <thread>
 
+#include "checksum.h"
 #include "engine.h"
 #include "head.h"
 
@@ -40,5 +42,25 @@ EXPORTED int64_t symlight_read(Engine* engine, const uint8_t* data, int64_t size
         const auto [begin, end] = share(int(size / 4096), thread, team.size());
         total += read_sum(data + int64_t(begin) * 4096, int64_t(end - begin) * 4096);
     });
+    return total;
+}
+
+// Checksum of `size` bytes by `threads` threads; the bytes also go to `copy` unless it is null.
+EXPORTED uint64_t symlight_copy(const uint8_t* data, uint8_t* copy, int64_t size, int threads) {
+    const int parts = int((size + kSumPart - 1) / kSumPart);
+    std::vector<uint64_t> sums(parts);
+    auto work = [&](int thread) {
+        const auto [begin, end] = share(parts, thread, threads);
+        for (int i = begin; i < end; i++) {
+            const int64_t from = i * kSumPart;
+            sums[i] = checksum_part(data + from, copy ? copy + from : nullptr, std::min(kSumPart, size - from));
+        }
+    };
+    std::vector<std::thread> others;
+    for (int i = 1; i < threads; i++) others.emplace_back(work, i);
+    work(0);
+    for (std::thread& other : others) other.join();
+    uint64_t total = uint64_t(size);
+    for (uint64_t sum : sums) total = (total ^ sum) * 0x9E3779B97F4A7C15u + 1;
     return total;
 }

@@ -89,7 +89,7 @@ def run_protocol(
     """Open the device, run the protocol, write and return what it says."""
     with ProgressView(console) as progress:
         expected = reference_tokens(package, settings, progress) if verify else None
-        with OpenedDevice(options, package.model, progress) as machine:
+        with OpenedDevice(options, package, progress) as machine:
             sensor, about_sensor = find_sensor(machine.card if hasattr(machine, "card") else None)
             timing = "kernel" if options.device == "sim" else "host"
             facts = _facts(package, options, machine, verify)

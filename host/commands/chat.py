@@ -44,7 +44,7 @@ def chat(**values):
     console = stderr()
     given = take_sampling(values)
     sampling = resolve_sampling(given, None, CHAT)
-    package = open_any(values.pop("model"))
+    package = open_any(values.pop("model"), lazy=True)
     options = take_device(values)
     package.tokenizer  # text is all there is: refuse before anything is built  # noqa: B018
     with ProgressView(console) as progress:

@@ -63,7 +63,7 @@ def generate(**values):
     if values["logprobs"] is not None and not values["as_json"]:
         raise UserError("--logprobs are written into the JSON object; give --json too")
     resolve_sampling(given, None, GREEDY)  # refuses wrong values before anything is opened
-    package = open_any(values.pop("model"))
+    package = open_any(values.pop("model"), lazy=True)
     prompt = take_prompt(values, package)
     if sentence := unknown_sentence(prompt.unknown):
         console.print(f"symlight: {sentence}")

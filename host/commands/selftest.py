@@ -35,7 +35,7 @@ def selftest(**values):
     golden = golden_runs(package)
     options = take_device(values)
     with ProgressView(console) as progress:
-        device = OpenedDevice(options, package.model, progress)
+        device = OpenedDevice(options, package, progress)
     table = Table("check", "result", "")
     failed = 0
     with device as machine:

@@ -56,7 +56,7 @@ def soak(seed: int, turns: int | None, minutes: float | None, out: Path | None, 
     if out is not None and not out.parent.is_dir():
         raise UserError(f"--out {out}: the folder {out.parent} does not exist; create it")
     with ProgressView(console) as progress:
-        with OpenedDevice(options, package.model, progress) as machine:
+        with OpenedDevice(options, package, progress) as machine:
             record = _record(seed, package, options, machine, out)
             record.next_conversation = first or record.next_conversation
 

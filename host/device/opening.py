@@ -16,6 +16,7 @@ from symlight.base.cache import exclusive
 from symlight.base.errors import UserError
 from symlight.hw.compiler.layout import Layout
 from symlight.hw.interface import Flag, arguments
+from symlight.model.package import Package
 from symlight.model.v1.package import V1Package
 from symlight.model.weights import IntegerModel
 from symlight.sim.build import require_tools
@@ -65,7 +66,7 @@ class OpenedDevice:
     def __init__(
         self,
         options: DeviceOptions,
-        model: IntegerModel | V1Package,
+        model: IntegerModel | Package | V1Package,
         progress: Progress = silent,
     ):
         self._stack = ExitStack()
@@ -82,14 +83,18 @@ class OpenedDevice:
     def __exit__(self, *_) -> None:
         self._stack.close()
 
-    def _open(self, options: DeviceOptions, model: IntegerModel | V1Package, progress: Progress) -> Machine:
+    def _open(
+        self, options: DeviceOptions, model: IntegerModel | Package | V1Package, progress: Progress
+    ) -> Machine:
         kind, _, address = options.device.partition(":")
         if isinstance(model, V1Package):
             return _v1_machine(options, kind, address, model, progress)
-        if options.device == "reference":
-            return ReferenceMachine(model)
         if kind == "cpu":
             return _cpu_machine(options, address, model, progress)
+        if isinstance(model, Package):
+            model = model.model
+        if options.device == "reference":
+            return ReferenceMachine(model)
         if options.device == "sim":
             require_tools()  # before the kernel is generated, which takes a while
             kernel = obtain_kernel(options.card, options.build, options.cache, progress)
@@ -147,26 +152,36 @@ class OpenedDevice:
         return machine
 
 
-def _cpu_machine(options: DeviceOptions, threads: str, model: IntegerModel, progress: Progress) -> Machine:
-    """The CPU engine; without a compiler the reference, which computes the same."""
+def _cpu_machine(
+    options: DeviceOptions, threads: str, model: IntegerModel | Package, progress: Progress
+) -> Machine:
+    """The CPU engine; without a compiler the reference, which computes the same.
+
+    Of a package the packed weights are kept in the cache, a bare model is packed every time.
+    """
     from symlight.cpu.build import NoCompiler
     from symlight.cpu.engine import Engine
+    from symlight.cpu.isa import find
+    from symlight.cpu.library import Library
+    from symlight.cpu.store import stored_weights
     from symlight.cpu.weights import Weights
 
     from .cpu_machine import CpuMachine
 
-    count = _threads(options, threads)
+    count, cache = _threads(options, threads), options.cache / "cpu"
     try:
-        engine = Engine(
-            Weights.pack(model),
-            count,
-            cache=options.cache / "cpu",
-            progress=progress,
-        )
+        library = Library(find(None), cache, progress)
     except NoCompiler as error:
         click.echo(f"symlight: {error}; going on with the reference", err=True)
-        return ReferenceMachine(model)
-    return CpuMachine(engine, options.device)
+        return ReferenceMachine(model.model if isinstance(model, Package) else model)
+    if isinstance(model, Package):
+        shape, numerics = model.shape, model.numerics
+        weights = stored_weights(
+            model.digest, shape, numerics, lambda: model.model, library, cache=cache, threads=count
+        )
+    else:
+        weights = Weights.pack(model)
+    return CpuMachine(Engine(weights, count, library=library), options.device)
 
 
 def _v1_machine(

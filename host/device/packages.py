@@ -54,10 +54,10 @@ def open_package(name: str) -> Package:
     return load_package(find_package(name))
 
 
-def open_any(name: str) -> Package | V1Package:
-    """Load and check the package called `name`, of either kind."""
+def open_any(name: str, *, lazy: bool = False) -> Package | V1Package:
+    """Load and check the package called `name`, of either kind; `lazy` as in `load_package`."""
     path = find_package(name)
-    return load_v1(path) if package_kind(path) == V1.kind else load_package(path)
+    return load_v1(path) if package_kind(path) == V1.kind else load_package(path, lazy=lazy)
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def open_model(
     `options` are further fields of `DeviceOptions`: `card`, `build`, `xclbin` and so on. `verify` runs the
     integer reference beside everything. A `UserError` says what is wrong, in one sentence.
     """
-    loaded = package if isinstance(package, Package | V1Package) else open_any(str(package))
+    loaded = package if isinstance(package, Package | V1Package) else open_any(str(package), lazy=True)
     return Model(loaded, DeviceOptions(device=device, **options), verify=verify, progress=progress)
 
 
@@ -90,7 +90,7 @@ class Model:
         self.tokenizer: Tokenizer | None = None if package.tokenizer_bytes is None else package.tokenizer
         self.eos, self.logit_scale = package.meta.eos, package.meta.logit_scale
         self.lock = threading.RLock()
-        self._opened = OpenedDevice(options, package if v1 else package.model, progress)
+        self._opened = OpenedDevice(options, package, progress)
         self.machine: Machine = self._opened.machine
         self.verifier = Verifier(package.model) if verify else None
         self._active: weakref.ref[Session] | None = None  # whose state is on the device

@@ -32,7 +32,7 @@ class Service:
         self, package: Package, options: DeviceOptions, settings: ServerSettings, progress: Progress = silent
     ):
         self.package, self.settings = package, settings
-        self._options, self._opened = options, OpenedDevice(options, package.model, progress)
+        self._options, self._opened = options, OpenedDevice(options, package, progress)
         self._machine: Machine = self._opened.machine
         self.name = package.meta.name
         self.template = ChatTemplate(getattr(package.meta, "chat_template", None))
@@ -56,7 +56,7 @@ class Service:
         return self._machine.name
 
     def _reopen(self) -> Machine:
-        self._opened = OpenedDevice(self._options, self.package.model)
+        self._opened = OpenedDevice(self._options, self.package)
         self._machine = self._opened.machine
         return self._machine
 

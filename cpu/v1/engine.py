@@ -6,6 +6,7 @@ logits = engine.run(session, [1, 5, 7], wanted=1)      # of the last position
 """
 
 import ctypes
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -175,6 +176,13 @@ class EngineV1:
         if self._library.symlight_v1_run(self._handle, ctypes.byref(session.record), ctypes.byref(chunk)):
             raise UserError("the CPU engine ran out of memory; end other programs and start again")
         self.positions += len(tokens)
+
+    def read_bandwidth(self) -> float:
+        """Bytes a second of reading the packed weights once, with one thread: what decoding is bound by."""
+        weights = self._packed.memory
+        began = time.perf_counter()
+        self._library.symlight_v1_read(weights.ctypes.data, len(weights))
+        return len(weights) / (time.perf_counter() - began)
 
     def _checked(self, tokens: Sequence[int], position: int) -> np.ndarray:
         found = np.asarray(tokens, np.int64)

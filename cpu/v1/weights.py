@@ -29,13 +29,17 @@ class _Arena:
         if hasattr(mmap, "MADV_HUGEPAGE"):
             self._map.madvise(mmap.MADV_HUGEPAGE)
         self._bytes = np.frombuffer(self._map, np.uint8)
-        self._next = -self._bytes.ctypes.data % _HUGE
+        self._first = self._next = -self._bytes.ctypes.data % _HUGE
 
     def take(self, shape: tuple[int, ...], dtype) -> np.ndarray:
         """An array of zeros."""
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         start, self._next = self._next, self._next + _padded(size, _LINE)
         return self._bytes[start : start + size].view(dtype).reshape(shape)
+
+    def used(self) -> np.ndarray:
+        """The bytes that were handed out."""
+        return self._bytes[self._first : self._next]
 
 
 class Packed:
@@ -62,6 +66,11 @@ class Packed:
             scale=shape.head_width**-0.5,
             prior_weight=float(self._read(names.PRIOR_WEIGHT)[0]),
         )
+
+    @property
+    def memory(self) -> np.ndarray:
+        """The bytes of all packed matrices."""
+        return self._arena.used()
 
     def _size(self) -> int:
         """Bytes of all packed matrices, from above."""

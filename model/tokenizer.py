@@ -30,13 +30,13 @@ _Utf8 = codecs.getincrementaldecoder("utf-8")
 class Tokenizer:
     """A SentencePiece model held in memory.
 
-    `source` names it in error messages. `begin` are the tokens before a text that continues no other.
+    `source` names it in error messages.
     """
 
-    def __init__(self, model: bytes, source: str = "tokenizer", begin: Sequence[int] = ()):
+    def __init__(self, model: bytes, source: str = "tokenizer"):
         if not model:
             raise UserError(f"{source} is empty; build the package again")
-        self._model, self._begin = model, list(begin)
+        self._model = model
         try:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         except RuntimeError as error:
@@ -54,14 +54,13 @@ class Tokenizer:
         return {name: token if token >= 0 else None for name, token in ids.items()}
 
     def encode(self, text: str, *, continues: bool = False) -> list[int]:
-        """Token ids of `text`, without special tokens but those that begin it.
+        """Token ids of `text`, without special tokens.
 
         A byte order mark is dropped. A text that `continues` another keeps its leading blanks and gets none;
         SentencePiece models may do otherwise at the beginning of a text. A `UserError` names characters that
         are not Unicode text.
         """
-        tokens = self._encoder(continues).encode(checked(text, "the text"), out_type=int)
-        return tokens if continues else self._begin + tokens
+        return self._encoder(continues).encode(checked(text, "the text"), out_type=int)
 
     def unknown(self, text: str) -> str:
         """The characters of `text` that the tokenizer lacks: it reads each run of them as one `<unk>`."""

@@ -67,14 +67,13 @@ class V1Package:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer, which begins a text with `bos`; a `UserError` when the package has none."""
+        """The tokenizer; a `UserError` when the package has none."""
         if self.tokenizer_bytes is None:
             raise UserError(
                 f"package {self.path} has no {TOKENIZER}, so it cannot read or write text; "
                 "give token ids, or another package"
             )
-        begin = () if self.meta.bos is None else (self.meta.bos,)
-        return checked_tokenizer(self.tokenizer_bytes, str(self.path / TOKENIZER), self.shape, begin)
+        return checked_tokenizer(self.tokenizer_bytes, str(self.path / TOKENIZER), self.shape)
 
     def encode(self, text: str, *, continues: bool = False) -> list[int]:
         """Token ids of a text; unless it `continues` a session, behind the beginning-of-sequence token."""
@@ -100,10 +99,9 @@ class V1Package:
         return weight, self.weights.read(f"{name}.scale") if self.meta.weights == "int8" else None
 
 
-def checked_tokenizer(content: bytes, source: str, shape: V1Shape, begin: tuple[int, ...] = ()) -> Tokenizer:
-    """The tokenizer, whose texts begin with the tokens `begin`; a `UserError` when it has more pieces than
-    the model vocabulary rows."""
-    tokenizer = Tokenizer(content, source, begin)
+def checked_tokenizer(content: bytes, source: str, shape: V1Shape) -> Tokenizer:
+    """The tokenizer; a `UserError` when it has more pieces than the model vocabulary rows."""
+    tokenizer = Tokenizer(content, source)
     if tokenizer.size > shape.vocab:
         raise UserError(
             f"{source} has {tokenizer.size} pieces, the model only {shape.vocab} vocabulary rows; "

@@ -50,7 +50,7 @@ def run(capsys, *arguments):
 def test_generate(package, capsys):
     arguments = ["generate", "--model", package.path, "--device", "cpu:2", "--prompt", "the word", "--json"]
     answer = json.loads(run(capsys, *arguments, "--max-new-tokens", 20))
-    prompt = package.tokenizer.encode("the word")
+    prompt = package.encode("the word")
     assert prompt[0] == 1 and prompt.count(1) == 1  # the beginning of a text
     assert answer["prompt_tokens"] == prompt
     assert answer["tokens"] == greedy(package, prompt, 20, eos=2)
@@ -72,7 +72,7 @@ def test_a_conversation_begins_once(package, capsys, monkeypatch):
     output = capsys.readouterr()
     assert code == 0 and "cannot be saved" in output.err
     tokenizer, texts = package.tokenizer, output.out.split("\n")
-    first = tokenizer.encode("the word")
+    first = package.encode("the word")
     told = greedy(package, first, 4, eos=2)
     second = [*first, *told, *tokenizer.encode("\nwas", continues=True)]
     assert texts[0].strip() == tokenizer.decode([*first, *told])[len(tokenizer.decode(first)) :].strip()

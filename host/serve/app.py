@@ -118,7 +118,7 @@ class _Routes:
 
     async def tokenize(self, request: Request) -> dict:
         body = await self._body(request, TokenizeBody)
-        tokens = self._service.encode(body.prompt)
+        tokens = self._service.encode(body.prompt, special=body.add_special_tokens)
         return {"tokens": tokens, "count": len(tokens), "max_model_len": self._settings.max_prompt}
 
     async def detokenize(self, request: Request) -> dict:

@@ -62,11 +62,11 @@ class Service:
 
     # ---- text ----
 
-    def encode(self, text: str, field: str = "prompt") -> list[int]:
-        """Token ids of a text."""
+    def encode(self, text: str, field: str = "prompt", *, special: bool = True) -> list[int]:
+        """Token ids of a text; with `special` begun as the package says."""
         try:
             text.encode()
-            return self.package.encode(text)
+            return self.package.encode(text) if special else self.package.tokenizer.encode(text)
         except UnicodeEncodeError as error:
             raise BadRequest(f"{field} holds a lone surrogate, which is no character", field) from error
         except UserError as error:

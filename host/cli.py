@@ -12,16 +12,19 @@ from symlight.base.errors import UserError
 from .commands.bench import bench
 from .commands.bench_serve import bench_serve
 from .commands.bench_table import bench_table
-from .commands.build_commands import quantise, synthesize, train, verilog
 from .commands.chat import chat
 from .commands.estimate import estimate
 from .commands.generate import generate
 from .commands.import_v1 import import_v1
 from .commands.inspect import devices, inspect
 from .commands.packaging import manifests, package
+from .commands.quantise import quantise
+from .commands.random_model import old_name, random_model_command
 from .commands.selftest import selftest
 from .commands.serve import serve
 from .commands.soak import soak
+from .commands.train import train
+from .commands.verilog import verilog
 from .device.verify import VerificationError
 
 EXIT_DIFFERENT, EXIT_ERROR, EXIT_INTERRUPTED = 1, 2, 130
@@ -51,7 +54,8 @@ for command in (
     manifests,
     train,
     quantise,
-    synthesize,
+    random_model_command,
+    old_name,
     import_v1,
     serve,
 ):

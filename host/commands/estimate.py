@@ -57,7 +57,7 @@ def _power(factor: float) -> int:
 
 
 def preset_densities(shape: ModelShape, density: float) -> np.ndarray:
-    """[layers, 4]: as `symlight synthesize` spreads a density over layers and sites."""
+    """[layers, 4]: as `symlight random-model` spreads a density over layers and sites."""
     if not 0 < density < 1:
         raise UserError(f"density is {density}; a number between 0 and 1 is required")
     return layer_targets(shape, density, np.random.default_rng(0))

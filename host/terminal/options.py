@@ -16,6 +16,7 @@ from ..device.kernels import RUNTIME, default_cache
 from ..device.opening import DeviceOptions
 
 PATH = click.Path(path_type=Path)
+out_option = click.option("--out", type=PATH, required=True, metavar="DIR", help="Folder to write.")
 BUILD_NAMES = (*BUILDS, RUNTIME)
 SHAPES = f"a preset ({', '.join(PRESETS)}), a JSON file of a shape or of a package's config, or a package"
 

@@ -132,18 +132,18 @@ def test_devices(symlight, fake_pyxrt, monkeypatch):
     assert "g++, make not found" in found["sim"]["about"] and "XRT" in found["xrt:0"]["about"]
 
 
-def test_synthesize(symlight, tmp_path):
-    assert (
-        symlight("synthesize", "--model", "tiny", "--seed", 3, "--density", 0.3, "--out", tmp_path / "s").code
-        == 0
-    )
+def test_random_model(symlight, tmp_path):
+    options = ("--model", "tiny", "--seed", 3, "--density", 0.3)
+    assert symlight("random-model", *options, "--out", tmp_path / "s").code == 0
     package = load_package(tmp_path / "s")
     assert package.meta.synthetic and package.shape == preset("tiny") and package.meta.provenance["seed"] == 3
     (tmp_path / "file").write_text("")
-    assert (
-        "choose another place"
-        in symlight("synthesize", "--model", "tiny", "--out", tmp_path / "file").error()
-    )
+    refused = symlight("random-model", "--model", "tiny", "--out", tmp_path / "file")
+    assert "choose another place" in refused.error()
+    renamed = symlight("synthesize", *options, "--out", tmp_path / "old" / "s")
+    assert renamed.code == 0 and "is now called `random-model`" in renamed.err
+    assert load_package(tmp_path / "old" / "s").digest == package.digest
+    assert "synthesize" not in symlight("--help").out
 
 
 def test_quantise_needs_a_checkpoint(symlight, tmp_path):
@@ -205,7 +205,7 @@ def test_help_names_every_command(symlight):
         "verilog",
         "train",
         "quantise",
-        "synthesize",
+        "random-model",
     ):
         assert name in result.out
 

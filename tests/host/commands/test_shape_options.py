@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from symlight.base.errors import UserError
-from symlight.host.commands import build_commands
+from symlight.host.commands import verilog as verilog_command
 from symlight.host.device.fitting import layout_on
 from symlight.host.device.kernels import engine_of
 from symlight.host.device.packages import named_shape
@@ -33,12 +33,12 @@ def tiny(request, tmp_path, package_path):
 
 def test_every_command_takes_every_name(symlight, tiny, tmp_path, monkeypatch):
     assert named_shape(str(tiny))[0] == preset("tiny")
-    assert symlight("synthesize", "--model", tiny, "--out", tmp_path / "made").code == 0
+    assert symlight("random-model", "--model", tiny, "--out", tmp_path / "made").code == 0
     made = load_package(tmp_path / "made")
     assert made.shape == preset("tiny") and abs(made.meta.provenance["density"] - 0.24) < 0.02
     report = symlight("estimate", "--model", tiny, "--card", "sim4", "--density", 0.3, "--json").json
     assert report["decode_cycles"] > 0
-    monkeypatch.setattr(build_commands, "write_kernel", lambda *_: None)
+    monkeypatch.setattr(verilog_command, "write_kernel", lambda *_: None)
     assert symlight("verilog", "--model", tiny, "--out", tmp_path / "verilog").code == 0
     hbm_map = json.loads((tmp_path / "verilog" / "hbm_map.json").read_text())
     assert hbm_map["shape"] == preset("tiny").to_json()
@@ -55,7 +55,7 @@ def test_train_takes_a_file(symlight, tmp_path, monkeypatch):
     assert "no model is called 'none'" in symlight(*arguments, "--shape", "none").error()
 
 
-@pytest.mark.parametrize("command", ["synthesize", "estimate", "verilog", "package"])
+@pytest.mark.parametrize("command", ["random-model", "estimate", "verilog", "package"])
 def test_an_unknown_name_lists_the_choices(symlight, command, tmp_path):
     out = () if command == "estimate" else ("--out", tmp_path / "out")
     sentence = symlight(command, "--model", "none", *out).error()

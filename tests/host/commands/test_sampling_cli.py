@@ -5,6 +5,7 @@ import pytest
 
 from symlight import SamplingOptions, open_model
 from symlight.model.package import load_package
+from tests.benches.host.host_bench import give_lines
 
 SAMPLED = ("--temperature", 0.9, "--top-p", 0.95, "--min-p", 0.01)
 PROMPT = ("--prompt-ids", "5 6 7 8", "--no-eos")
@@ -113,8 +114,7 @@ def test_chat_samples_by_default(symlight, monkeypatch, scaled_path, tmp_path):
     package = load_package(scaled_path)
 
     def talk(lines, *arguments):
-        replies = iter([*lines, "/quit"])
-        monkeypatch.setattr("builtins.input", lambda prompt="": next(replies))
+        give_lines(monkeypatch, [*lines, "/quit"])
         words = ("--model", scaled_path, "--device", "reference", "--max-new-tokens", 6, *arguments)
         result = symlight("chat", *words)
         assert result.code == 0, result.err
@@ -141,8 +141,7 @@ def test_chat_samples_by_default(symlight, monkeypatch, scaled_path, tmp_path):
 
 def test_chat_is_greedy_where_sampling_is_impossible(symlight, monkeypatch, package_path):
     for more, code in (([], 0), (["--temperature", 1], 2)):
-        replies = iter(["In the", "/quit"])
-        monkeypatch.setattr("builtins.input", lambda prompt="", replies=replies: next(replies))
+        give_lines(monkeypatch, ["In the", "/quit"])
         result = symlight("chat", "--model", package_path, "--device", "reference", *more)
         assert result.code == code and "logit_scale" in " ".join(result.err.split())
         assert ("greedy, because" in result.err) == (code == 0)

@@ -119,7 +119,6 @@ def test_regions_do_not_overlap():
         ({"parameter_words": 2}, "parameter words"),
         ({"table_entries": 2}, "operation table entries"),
         ({"kv_beats": 2}, "KV staging beats"),
-        ({"query_words": 2}, "query words of a column"),
         ({"heads": 2}, "heads, padded to whole columns"),
     ],
 )

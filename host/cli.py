@@ -18,6 +18,7 @@ from .commands.generate import generate
 from .commands.import_v1 import import_v1
 from .commands.inspect import devices, inspect
 from .commands.packaging import manifests, package
+from .commands.project import project
 from .commands.quantise import quantise
 from .commands.random_model import old_name, random_model_command
 from .commands.selftest import selftest
@@ -45,6 +46,7 @@ for command in (
     bench_table,
     bench_serve,
     estimate,
+    project,
     inspect,
     devices,
     selftest,

@@ -2,15 +2,13 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from symlight.base.errors import UserError
-from symlight.cpu.engine import CHUNK, Engine, Fed, Feed, Session, Want
-from symlight.model.reference import SITES
-from symlight.model.sampling import choose
+from symlight.cpu.drafts import MOST, NgramDrafts
+from symlight.cpu.engine import Engine, Session, Undo
 from symlight.model.state import State
 
-from .choosing import PLAIN, Features, Logits, RunOptions, check_options, logit_fields, logit_row
+from .choosing import PLAIN, Features, RunOptions, check_options, logit_fields
+from .cpu_run import Run
 from .machine import OnToken, RunResult, check_input
 
 
@@ -23,15 +21,18 @@ class CpuMachine:
         Closed together with the machine.
     name : str
         As the user typed it.
+    drafts : bool
+        Guess tokens from the text that this machine has seen, and verify several in a pass. Runs give the
+        same tokens, counts and states, only sooner where the text repeats itself.
     """
 
     clock_mhz = None
     features = Features(sampling=True, logits=True)
 
-    def __init__(self, engine: Engine, name: str = "cpu"):
+    def __init__(self, engine: Engine, name: str = "cpu", drafts: bool = False):
         self.engine, self.name, self.shape = engine, name, engine.shape
-        self._session = Session.new(engine.shape)
-        self._lost = False
+        self._undo = Undo(engine.shape, MOST + 1) if drafts else None
+        self.reset()
 
     @property
     def position(self) -> int:
@@ -42,7 +43,13 @@ class CpuMachine:
         return self._session.state.pending
 
     def reset(self) -> None:
-        self._session = Session.new(self.shape)
+        self._start(State.new(self.shape))
+
+    def _start(self, state: State) -> None:
+        self._session = Session(state)
+        self._drafts = None if self._undo is None else NgramDrafts()
+        if self._drafts is not None and state.pending is not None:
+            self._drafts.append([state.pending])
         self._lost = False
 
     def run(
@@ -59,10 +66,12 @@ class CpuMachine:
         check_options(self.name, self.features, options)
         inputs = [] if self.pending is None else [self.pending]
         inputs += [int(token) for token in prompt]
-        run = _Run(self.engine, self._session, options)
+        run = Run(self.engine, self._session, options, self._drafts, self._undo)
         try:
             run.ingest(inputs[:-1])
             self._session.state.pending = inputs[-1]
+            if self._drafts is not None:
+                self._drafts.append(prompt)
             reason = run.generate(n_new, eos, on_token)
         except BaseException:
             self._lost = True  # a part of the input is in the session
@@ -74,6 +83,7 @@ class CpuMachine:
             active=run.active,
             prompt_passes=prompt_passes,
             decode_passes=run.passes - prompt_passes,
+            drafts=run.drafts,
             **logit_fields(run.rows, options.logits, self.shape.vocab),
         )
 
@@ -83,54 +93,14 @@ class CpuMachine:
         if not 0 <= token < self.shape.vocab:
             raise UserError(f"token {token} is outside the vocabulary 0..{self.shape.vocab - 1} of the model")
         self._session.state.pending = token
+        if self._drafts is not None:
+            self._drafts.replace_newest(token)
 
     def read_state(self) -> State:
         return self._session.state.copy()
 
     def write_state(self, state: State) -> None:
-        self._session = Session(state.copy())
-        self._lost = False
+        self._start(state.copy())
 
     def close(self) -> None:
         self.engine.close()
-
-
-class _Run:
-    """What a run gathers: tokens, passes, counts, rows of logits."""
-
-    def __init__(self, engine: Engine, session: Session, options: RunOptions):
-        self._engine, self._session, self._options = engine, session, options
-        self._whole = options.settings is not None or options.logits is not Logits.NONE
-        self.tokens: list[int] = []
-        self.passes = 0
-        self.active = np.zeros((engine.shape.layers, len(SITES)), np.int64)
-        self.rows: list[np.ndarray] = []
-
-    def ingest(self, tokens: list[int]) -> None:
-        """Tokens whose successors are known."""
-        want = Want.ALL if self._options.logits is Logits.ALL else Want.NOTHING
-        for first in range(0, len(tokens), CHUNK):
-            part = tokens[first : first + CHUNK]
-            self._keep(self._engine.run([Feed(self._session, part, want, logits=want is Want.ALL)])[0])
-
-    def generate(self, n_new: int, eos: int | None, on_token: OnToken | None) -> str:
-        """Up to `n_new` tokens behind the pending one; gives the stop reason."""
-        state = self._session.state
-        while len(self.tokens) < n_new:
-            fed = self._engine.run([Feed(self._session, [state.pending], Want.LAST, logits=self._whole)])[0]
-            self._keep(fed)
-            settings = self._options.settings
-            token = fed.tokens[0] if settings is None else choose(fed.logits[0], settings, state.position)
-            state.pending = token
-            self.tokens.append(token)
-            if on_token is not None:
-                on_token(token)
-            if token == eos:
-                return "eos"
-        return "length"
-
-    def _keep(self, fed: Fed) -> None:
-        self.passes += len(fed.active)
-        self.active += fed.active.sum(axis=0)
-        if fed.logits is not None and self._options.logits is not Logits.NONE:
-            self.rows += [logit_row(row, self._options.logits) for row in fed.logits]

@@ -7,7 +7,7 @@ members.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -52,6 +52,28 @@ class Cycles:
         return {"total": self.total, "prompt": self.prompt, "decode": self.decode, "phases": phases}
 
 
+@dataclass(frozen=True)
+class Drafts:
+    """How speculation fared: passes over the weights that made tokens, tokens drafted, and accepted ones."""
+
+    passes: int = 0
+    proposed: int = 0
+    accepted: int = 0
+
+    def __add__(self, other: "Drafts") -> "Drafts":
+        return Drafts(
+            self.passes + other.passes, self.proposed + other.proposed, self.accepted + other.accepted
+        )
+
+    @property
+    def share(self) -> float | None:
+        """Accepted tokens over drafted ones; None when nothing was drafted."""
+        return self.accepted / self.proposed if self.proposed else None
+
+    def to_json(self) -> dict:
+        return {**asdict(self), "share": self.share}
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
     """One run, or several of one turn added up. `cycles` and `bytes_read` are None where nothing is timed.
@@ -68,6 +90,7 @@ class RunResult:
     bytes_read: dict[str, int] | None = None
     logits: np.ndarray | None = None  # [rows, V] int64, a row per pass or per generated token
     candidates: np.ndarray | None = None  # [tokens, K, 2] int64: id and logit, in order
+    drafts: Drafts | None = None  # where tokens were drafted
 
     @property
     def passes(self) -> int:
@@ -87,7 +110,9 @@ class RunResult:
 
     def __add__(self, other: "RunResult") -> "RunResult":
         """This run and the next of the same turn."""
-        bytes_read = cycles = None
+        bytes_read = cycles = drafts = None
+        if self.drafts is not None and other.drafts is not None:
+            drafts = self.drafts + other.drafts
         if self.cycles is not None and other.cycles is not None:
             cycles = self.cycles + other.cycles
         if self.bytes_read is not None and other.bytes_read is not None:
@@ -102,6 +127,7 @@ class RunResult:
             bytes_read=bytes_read,
             logits=_joined(self.logits, other.logits),
             candidates=_joined(self.candidates, other.candidates),
+            drafts=drafts,
         )
 
     def density(self, shape: ModelShape) -> np.ndarray | None:

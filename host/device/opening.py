@@ -52,6 +52,7 @@ class DeviceOptions:
     full_kv: bool = False
     watchdog: int | None = None  # cycles of a run
     time_limit: float | None = None  # seconds of a run
+    drafts: bool = False  # cpu: speculate
     # further `sim.options.SimOptions` of the simulated card
     simulation: Mapping[str, object] = field(default_factory=dict)
 
@@ -181,7 +182,7 @@ def _cpu_machine(
         )
     else:
         weights = Weights.pack(model)
-    return CpuMachine(Engine(weights, count, library=library), options.device)
+    return CpuMachine(Engine(weights, count, library=library), options.device, options.drafts)
 
 
 def _v1_machine(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from symlight.base.errors import UserError
 from symlight.hw.config import BUILDS, CARDS
 from symlight.model.config import PRESETS
 from symlight.sim.estimate.memory import Memory
@@ -193,6 +194,13 @@ device_options = _apply(
             metavar="SECONDS",
             help="The host gives up a longer run.",
         ),
+        click.option(
+            "--draft",
+            type=click.Choice(["none", "ngram"]),
+            default="none",
+            show_default=True,
+            help="Let the CPU engine draft tokens from the text so far and verify several in a pass.",
+        ),
         cache_option,
     ]
 )
@@ -202,4 +210,11 @@ def take_device(values: dict) -> DeviceOptions:
     """Take what `device_option` and `device_options` added out of a command's values."""
     names = ("device", "card", "build", "hbm", "refresh_seed", "xclbin", "watchdog", "time_limit", "cache")
     taken = {name: values.pop(name) for name in names}
-    return DeviceOptions(**taken, dense=values.pop("gather") == "dense", full_kv=values.pop("kv") == "full")
+    if values["draft"] != "none" and not taken["device"].startswith("cpu"):
+        raise UserError(f"device {taken['device']!r} does not draft; leave out --draft, or use --device cpu")
+    return DeviceOptions(
+        **taken,
+        dense=values.pop("gather") == "dense",
+        full_kv=values.pop("kv") == "full",
+        drafts=values.pop("draft") == "ngram",
+    )

@@ -38,6 +38,7 @@ def turn_json(done: Completion, machine: Machine, unknown: str = "") -> dict:
         else [dict(zip(SITES, row, strict=True)) for row in density.round(6).tolist()],
         "passes": result.passes,
         "tokens_per_second": tokens_per_second(turn, machine),
+        "drafts": None if result.drafts is None else result.drafts.to_json(),
         "verified": turn.verified,
     }
 
@@ -73,6 +74,9 @@ def print_summary(console: Console, done: Completion, machine: Machine) -> None:
         parts.append(f"{rate:,.1f} {kind}tokens/s at {machine.clock_mhz:g} MHz")
     speed = len(result.tokens) / turn.wall_seconds if turn.wall_seconds else 0.0
     parts.append(f"{turn.wall_seconds:.2f} s wall time ({speed:,.1f} tokens/s)")
+    if result.drafts is not None and result.drafts.proposed:
+        drafts = result.drafts
+        parts.append(f"{drafts.accepted} of {drafts.proposed} drafted tokens accepted ({drafts.share:.0%})")
     console.print(" · ".join(parts), style="dim")
     if turn.verified:
         console.print("bit-exact with the integer reference", style="green")

@@ -10,6 +10,7 @@ from symlight.cpu.weights import Weights
 from symlight.host.device import opening as device
 from symlight.host.device.choosing import Logits, RunOptions
 from symlight.host.device.cpu_machine import CpuMachine
+from symlight.host.device.packages import open_package
 from symlight.host.device.reference_machine import ReferenceMachine
 from symlight.model.sampling import SamplerSettings, SamplingOptions
 
@@ -27,6 +28,13 @@ def compiled_once(tmp_path):
 @pytest.fixture
 def pair(model):
     machine = CpuMachine(Engine(Weights.pack(model), 1))
+    yield machine, ReferenceMachine(model)
+    machine.close()
+
+
+@pytest.fixture
+def drafting_pair(model):
+    machine = CpuMachine(Engine(Weights.pack(model), 1), drafts=True)
     yield machine, ReferenceMachine(model)
     machine.close()
 
@@ -50,6 +58,40 @@ def test_runs(pair, logits, settings):
     options = RunOptions(settings, logits)
     for prompt, n_new in (([3], 5), ([], 3), ([1, 2, 3], 0), ([], 2), (list(range(CHUNK + 9)), 4)):
         both(pair, prompt, n_new, None, options=options)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("logits", Logits)
+@pytest.mark.parametrize("settings", [None, SETTINGS], ids=["greedy", "sampled"])
+def test_drafts_change_nothing(drafting_pair, logits, settings):
+    """Prompts that repeat themselves, so that there are drafts, and drafts that the model does not follow."""
+    options = RunOptions(settings, logits)
+    proposed = 0
+    for prompt, n_new in (([3, 4, 5, 6] * 4, 20), ([], 30), ([1, 2, 1, 2, 1], 1), ([9] * 9, 13), ([], 2)):
+        drafts = both(drafting_pair, prompt, n_new, None, options=options).drafts
+        proposed += drafts.proposed
+        assert 0 <= drafts.accepted <= drafts.proposed and drafts.passes <= n_new
+    assert proposed
+
+
+@pytest.mark.timeout(60)
+def test_drafts_of_a_text_that_repeats_itself_are_accepted():
+    """The shipped model's greedy text turns into a refrain."""
+    model = open_package("demo").model
+    with Engine(Weights.pack(model), 1) as engine:
+        pair = CpuMachine(engine, drafts=True), ReferenceMachine(model)
+        both(pair, [5, 6], 60, None)
+        drafts = both(pair, [], 60, None).drafts
+        assert drafts.share > 0.9 and drafts.passes < 20
+        tokens = both(pair, [], 40, None).tokens
+        assert both(pair, [], 100, tokens[17]).stop_reason == "eos"
+        state = pair[0].read_state()
+        for machine in pair:
+            machine.write_state(state)
+        both(pair, [1, 2, 3], 30, None)
+        for machine in pair:
+            machine.replace_pending(7)
+        both(pair, [], 30, None)
 
 
 def test_end_of_sequence(pair):
@@ -116,6 +158,15 @@ def test_threads(symlight, package_path):
     assert symlight(*call, "cpu:2").json["tokens"] == symlight(*call, "reference").json["tokens"]
     for name in ("cpu:0", "cpu:x", "cpu:1000"):
         assert "the number of threads is 1..256" in symlight(*call, name).error()
+
+
+def test_draft(symlight, package_path):
+    call = ("generate", "--model", package_path, "--prompt-ids", "7 8 " * 9, "--json", "--verify", "--no-eos")
+    report = symlight(*call, "--draft", "ngram").json
+    assert report["drafts"]["proposed"] > 0 and report["verified"] is True
+    plain = symlight(*call)
+    assert plain.json["drafts"] is None and plain.json["tokens"] == report["tokens"]
+    assert "does not draft" in symlight(*call, "--draft", "ngram", "--device", "reference").error()
 
 
 def test_selftest(symlight, package_path):

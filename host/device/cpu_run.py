@@ -1,0 +1,92 @@
+"""One run on the CPU engine: the prompt in chunks, then passes over the newest token and its draft."""
+
+import numpy as np
+
+from symlight.cpu.drafts import NgramDrafts
+from symlight.cpu.engine import CHUNK, Engine, Fed, Feed, Session, Undo, Want
+from symlight.model.reference import SITES
+from symlight.model.sampling import choose
+
+from .choosing import Logits, RunOptions, logit_row
+from .machine import Drafts, OnToken
+
+
+class Run:
+    """What a run gathers: tokens, passes, counts, rows of logits.
+
+    Tokens that were drafted and not chosen leave no trace: the session is as if they had never been ingested,
+    and neither their passes nor their events are counted.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        session: Session,
+        options: RunOptions,
+        drafts: NgramDrafts | None = None,
+        undo: Undo | None = None,
+    ):
+        self._engine, self._session, self._options = engine, session, options
+        self._drafts, self._undo = drafts, undo
+        self._whole = options.settings is not None or options.logits is not Logits.NONE
+        self.tokens: list[int] = []
+        self.passes = 0
+        self.active = np.zeros((engine.shape.layers, len(SITES)), np.int64)
+        self.rows: list[np.ndarray] = []
+        self.drafts = None if drafts is None else Drafts()
+
+    def ingest(self, tokens: list[int]) -> None:
+        """Tokens whose successors are known."""
+        want = Want.ALL if self._options.logits is Logits.ALL else Want.NOTHING
+        for first in range(0, len(tokens), CHUNK):
+            part = tokens[first : first + CHUNK]
+            fed = self._engine.run([Feed(self._session, part, want, logits=want is Want.ALL)])[0]
+            self._keep(fed, len(part))
+
+    def generate(self, n_new: int, eos: int | None, on_token: OnToken | None) -> str:
+        """Up to `n_new` tokens after the pending one; gives the stop reason."""
+        state = self._session.state
+        while len(self.tokens) < n_new:
+            draft = [] if self._drafts is None else self._drafts.propose(n_new - len(self.tokens) - 1)
+            for token in self._verified(draft, eos):
+                state.pending = token
+                self.tokens.append(token)
+                if on_token is not None:
+                    on_token(token)
+                if token == eos:
+                    return "eos"
+        return "length"
+
+    def _verified(self, draft: list[int], eos: int | None) -> list[int]:
+        """The next tokens, one at least: a pass over the pending token and a draft of what follows."""
+        state = self._session.state
+        fed_tokens = [state.pending, *draft]
+        undo = self._undo if draft else None
+        feed = Feed(self._session, fed_tokens, Want.ALL, logits=self._whole, undo=undo)
+        fed = self._engine.run([feed])[0]
+        first = state.position - len(fed_tokens)
+        chosen: list[int] = []
+        for index in range(len(fed_tokens)):
+            chosen.append(self._chosen(fed, index, first + index + 1))
+            if chosen[-1] == eos or index == len(draft) or chosen[-1] != draft[index]:
+                break
+        if undo is not None:
+            undo.take_back(state, len(fed_tokens), len(chosen))
+        if self._drafts is not None:
+            accepted = sum(a == b for a, b in zip(chosen, draft, strict=False))
+            self._drafts.judge(len(draft), accepted)
+            self._drafts.append(chosen)
+            self.drafts += Drafts(1, len(draft), accepted)
+        self._keep(fed, len(chosen))
+        return chosen
+
+    def _chosen(self, fed: Fed, index: int, position: int) -> int:
+        settings = self._options.settings
+        return fed.tokens[index] if settings is None else choose(fed.logits[index], settings, position)
+
+    def _keep(self, fed: Fed, count: int) -> None:
+        """Count the first `count` tokens of a feed."""
+        self.passes += count
+        self.active += fed.active[:count].sum(axis=0)
+        if fed.logits is not None and self._options.logits is not Logits.NONE:
+            self.rows += [logit_row(row, self._options.logits) for row in fed.logits[:count]]

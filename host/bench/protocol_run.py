@@ -20,7 +20,7 @@ from ..device.machine import Progress, silent
 from ..device.opening import DeviceOptions, OpenedDevice
 from ..device.reference_machine import ReferenceMachine
 from ..terminal.console import ProgressView
-from ..terminal.options import PATH
+from ..terminal.options import PATH, FiniteRange, refuse_given
 from ..terminal.results import print_json, write_json, write_text
 from .protocol import IDLE_DROPPED, Campaign, ProtocolSettings, Record
 from .protocol_report import print_protocol, protocol_json, samples_csv
@@ -169,13 +169,13 @@ _OPTIONS = [
     ),
     click.option(
         "--seconds",
-        type=click.FloatRange(min=0, min_open=True),
+        type=FiniteRange(min=0, min_open=True),
         metavar="S",
         help=f"Least length of a window of requests.  [default: {ProtocolSettings.seconds:g}]",
     ),
     click.option(
         "--idle-seconds",
-        type=click.FloatRange(min=IDLE_DROPPED, min_open=True),
+        type=FiniteRange(min=IDLE_DROPPED, min_open=True),
         metavar="S",
         help=f"Length of an idle window, the first {IDLE_DROPPED:g} s of which are dropped.  "
         f"[default: {ProtocolSettings.idle_seconds:g}]",
@@ -196,14 +196,23 @@ def protocol_options(command: Callable) -> Callable:
     return command
 
 
+# parameters of `bench` that say how the simulated card is made
+_SIMULATION = ("card", "build", "hbm", "max_bursts", "max_bytes", "clock", "seed", "threads")
+
+
 def take_protocol(values: dict) -> InRounds | None:
     """Take what `protocol_options` added out of a command's values; None when a measurement in rounds was not
     asked for."""
     device, xclbin, verify = (values.pop(name) for name in ("device", "xclbin", "verify"))
     given = {name: values.pop(name) for name in ("rounds", "seconds", "idle_seconds")}
     given = {name: value for name, value in given.items() if value is not None}
+    if device == "sim":
+        refuse_given(["xclbin"], "on the simulated card")
     if device == "sim" and not given and not verify and len(values["prefixes"]) <= 1:
         return None
+    refuse_given(["state", "autonomous", "also_clocks"], "in a measurement in rounds")
+    if device != "sim":
+        refuse_given(_SIMULATION, f"on {device}: it is for the simulated card")
     for name in ("prefixes", "new_tokens", "prompt_seed"):
         if values[name] not in (None, ()):
             given[name] = values[name]

@@ -18,7 +18,7 @@ from ..device.verify import VerificationError
 from ..library.completion import Completion
 from ..library.model import Model
 from ..terminal.console import ProgressView, TextOutput, stderr
-from ..terminal.options import device_option, device_options, model_option, take_device
+from ..terminal.options import NonEmpty, device_option, device_options, model_option, take_device
 from ..terminal.prompts import read_line, unknown_sentence
 from ..terminal.sampling_options import CHAT, describe, resolve_sampling, sampling_options, take_sampling
 from ..terminal.turn_report import print_stats, print_summary
@@ -37,7 +37,7 @@ An empty line goes on from where the text ended; Ctrl-C ends a turn.""")
 @click.option(
     "--max-new-tokens", type=click.IntRange(min=0), default=48, show_default=True, metavar="N", help="A turn."
 )
-@click.option("--stop", multiple=True, metavar="TEXT", help="End a turn at this text.")
+@click.option("--stop", type=NonEmpty(), multiple=True, metavar="TEXT", help="End a turn at this text.")
 @click.option("--verify", is_flag=True, help="Compare every turn with the integer reference.")
 def chat(**values):
     """Talk with the model, turn by turn."""

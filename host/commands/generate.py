@@ -8,6 +8,7 @@ import numpy as np
 
 from symlight.base.errors import UserError
 from symlight.base.files import write_whole
+from symlight.hw.interface import Io
 from symlight.model.sampling import GREEDY, SamplingOptions
 
 from ..device.packages import open_any
@@ -17,9 +18,11 @@ from ..library.session import Session
 from ..terminal.console import ProgressView, TextOutput, stderr, waiting
 from ..terminal.options import (
     PATH,
+    NonEmpty,
     device_option,
     device_options,
     model_option,
+    refuse_given,
     take_device,
 )
 from ..terminal.prompts import Prompt, prompt_options, take_prompt, unknown_sentence
@@ -34,11 +37,24 @@ from ..terminal.turn_report import print_stats, print_summary, turn_json
 @device_options
 @prompt_options
 @sampling_options(GREEDY)
-@click.option("--max-new-tokens", type=click.IntRange(min=0), default=64, show_default=True, metavar="N")
+@click.option(
+    "--max-new-tokens",
+    type=click.IntRange(min=0),
+    default=64,
+    show_default=True,
+    metavar="N",
+    help=f"At most {Io.MAX_NEW}.",
+)
 @click.option("--eos", type=int, metavar="ID", help="End-of-sequence token; default: the package's.")
 @click.option("--no-eos", is_flag=True, help="Do not end at the end-of-sequence token.")
 @click.option("--interactive", is_flag=True, help="One token a run instead of all in one.")
-@click.option("--stop", multiple=True, metavar="TEXT", help="End at this text (makes the run interactive).")
+@click.option(
+    "--stop",
+    type=NonEmpty(),
+    multiple=True,
+    metavar="TEXT",
+    help="End at this text (makes the run interactive).",
+)
 @click.option(
     "--logprobs",
     type=click.IntRange(0, MAX_ALTERNATIVES),
@@ -60,6 +76,8 @@ def generate(**values):
     """Print the continuation of a prompt."""
     console = stderr()
     given = take_sampling(values)
+    if values["no_eos"]:
+        refuse_given(["eos"], "with --no-eos")
     if values["logprobs"] is not None and not values["as_json"]:
         raise UserError("--logprobs are written into the JSON object; give --json too")
     resolve_sampling(given, None, GREEDY)  # refuses wrong values before anything is opened

@@ -14,7 +14,7 @@ from ..device.fitting import layout_on
 from ..device.kernels import MANIFEST, engine_of, obtain_kernel
 from ..device.packages import named_shape
 from ..terminal.console import ProgressView, stderr
-from ..terminal.options import PATH, SHAPES, build_option, cache_option, card_option
+from ..terminal.options import PATH, SHAPES, build_option, cache_option, card_option, refuse_given
 
 # The manifests that a source tree carries: card -> the model that its packages are made for.
 COMMITTED = {"u50c": "194m", "sim4": "demo"}
@@ -49,6 +49,8 @@ def package(model: str, card: str, build: str, out: Path | None, sealed: Path | 
         raise UserError(
             "give either --out DIR, to write a package, or --seal FILE.xclbin, to seal what was built of one"
         )
+    if sealed is not None:
+        refuse_given(["model", "card", "build"], "with --seal: the manifest says what was built")
     try:
         if sealed is not None:
             click.echo(json.dumps(seal(sealed)["result"], indent=2))

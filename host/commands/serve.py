@@ -8,7 +8,7 @@ from symlight.base.errors import UserError
 
 from ..device.packages import open_package
 from ..terminal.console import ProgressView, stderr
-from ..terminal.options import PATH, device_option, device_options, model_option, take_device
+from ..terminal.options import PATH, FiniteRange, device_option, device_options, model_option, take_device
 
 NEEDED = "the server needs the extra `serve` ({}); run: pip install 'symlight[serve]'"  # of a missing module
 
@@ -36,7 +36,7 @@ NEEDED = "the server needs the extra `serve` ({}); run: pip install 'symlight[se
     help="Choices in progress at a time.",
 )  # fmt: skip
 @click.option(
-    "--request-timeout", type=click.FloatRange(min=0.001, max=86400), default=600.0, show_default=True,
+    "--request-timeout", type=FiniteRange(min=0.001, max=86400), default=600.0, show_default=True,
     metavar="S", help="Seconds after which a request is answered with 504.",
 )  # fmt: skip
 @click.option(

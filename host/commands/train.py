@@ -8,7 +8,7 @@ from symlight.base.errors import UserError
 
 from ..device.packages import named_shape
 from ..terminal.console import stderr
-from ..terminal.options import PATH, SHAPES, FiniteRange, out_option
+from ..terminal.options import PATH, SHAPES, FiniteRange, out_option, refuse_given
 from .quantise import CHECKPOINT
 
 
@@ -32,6 +32,8 @@ def train(out: Path, shape: str, corpus: Path | None, minutes: float, steps: int
         raise UserError(f"training needs PyTorch ({error}); run: pip install 'symlight[train]'") from error
     from symlight.model.training import corpus as corpora
 
+    if steps:
+        refuse_given(["minutes"], "with --steps")
     budget = {"steps": steps, "seconds": None} if steps else {"seconds": 60 * minutes}
     config = training.TrainingConfig(seed=seed, **budget)
     training.train(corpora.load(corpus, out), out, shape=dimensions, training=config, console=stderr())

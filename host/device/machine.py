@@ -200,12 +200,12 @@ def check_input(machine: Machine, prompt: Sequence[int], n_new: int, eos: int | 
     if n_new < 0:
         raise UserError(f"the number of new tokens is {n_new}; it must not be negative")
     for what, count, limit in (
-        ("prompt", len(prompt), Io.MAX_PROMPT),
-        ("number of new tokens", n_new, Io.MAX_NEW),
+        ("the prompt has {} tokens", len(prompt), Io.MAX_PROMPT),
+        ("{} new tokens are wanted", n_new, Io.MAX_NEW),
     ):
         if count > limit:
             raise UserError(
-                f"the {what} is {count} tokens, one run takes at most {limit}; split it into several turns"
+                f"{what.format(count)}, one turn takes at most {limit}; split it into several turns"
             )
     named = [("token", token) for token in prompt]
     if eos is not None:

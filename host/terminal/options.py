@@ -1,10 +1,11 @@
 """Options that several commands share, and what becomes of them."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from symlight.base.errors import UserError
 from symlight.hw.config import BUILDS, CARDS
@@ -30,6 +31,15 @@ class FiniteRange(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number", param, ctx)
         return number
+
+
+class NonEmpty(click.ParamType):
+    """A text of at least one character."""
+
+    name = "text"
+
+    def convert(self, value, param, ctx):
+        return value if value else self.fail("the text is empty; give at least one character", param, ctx)
 
 
 class ListCommand(click.Command):
@@ -176,11 +186,12 @@ device_options = _apply(
         click.option(
             "--gather",
             type=click.Choice(["active", "dense"]),
-            default="active",
-            help="With a `runtime` build.",
+            help="Rows of the weights that a kernel of build `runtime` reads; default: active.",
         ),
         click.option(
-            "--kv", type=click.Choice(["valid", "full"]), default="valid", help="With a `runtime` build."
+            "--kv",
+            type=click.Choice(["valid", "full"]),
+            help="Slots of the ring that it reads; default: valid.",
         ),
         click.option(
             "--watchdog",
@@ -206,8 +217,58 @@ device_options = _apply(
 )
 
 
+# The devices on which an option has an effect; an option of a simulated card that is not here has one on all.
+_EFFECT = {
+    **dict.fromkeys(("card", "build", "hbm", "refresh_seed"), ("sim",)),
+    **dict.fromkeys(("gather", "kv", "watchdog", "time_limit"), ("sim", "xrt")),
+    "xclbin": ("xrt",),
+}
+_NAMES = {"sim": "sim", "xrt": "xrt:N"}  # as a person types them
+
+
+def given_options(names: Iterable[str]) -> list[str]:
+    """Those of a command's parameters that the command line names."""
+    context = click.get_current_context()
+    return [name for name in names if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+
+
+def refuse_given(names: Iterable[str], why: str) -> None:
+    """A `UserError` if the command line names one of the parameters, which have no effect for the reason
+    `why`."""
+    for name in given_options(names):
+        raise UserError(f"{_spelled(name)} has no effect {why}; leave it out")
+
+
+def _spelled(name: str) -> str:
+    """A parameter of the running command as it is typed."""
+    options = {param.name: param.opts[0] for param in click.get_current_context().command.params}
+    return options[name]
+
+
+def _refuse_useless(values: dict) -> None:
+    """An option that changes nothing is a mistake of whoever gave it."""
+    device = values["device"]
+    kind = device.partition(":")[0]
+    if kind not in ("cpu", "reference", "sim", "xrt"):
+        return  # which is refused by name
+    for name in given_options(_EFFECT):
+        if kind not in _EFFECT[name]:
+            devices = " and ".join(_NAMES[kind] for kind in _EFFECT[name])
+            raise UserError(
+                f"{_spelled(name)} has no effect on device {device!r}: it is for {devices}; leave it out, or "
+                "choose such a device (--device)"
+            )
+    for name in ("gather", "kv"):
+        if kind == "sim" and values[name] is not None and values["build"] != RUNTIME:
+            raise UserError(
+                f"--{name} {values[name]} has no effect: build {values['build']!r} fixes it; leave it out, "
+                f"or give --build {RUNTIME}"
+            )
+
+
 def take_device(values: dict) -> DeviceOptions:
     """Take what `device_option` and `device_options` added out of a command's values."""
+    _refuse_useless(values)
     names = ("device", "card", "build", "hbm", "refresh_seed", "xclbin", "watchdog", "time_limit", "cache")
     taken = {name: values.pop(name) for name in names}
     if values["draft"] != "none" and not taken["device"].startswith("cpu"):

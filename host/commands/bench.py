@@ -95,7 +95,7 @@ def bench(model: str, cache: Path, as_json: bool, out: Path | None, threads: int
             card=settings.card,
             build=settings.build,
             hbm=settings.hbm,
-            seed=settings.seed,
+            refresh_seed=settings.seed,
             cache=cache,
             simulation=settings.simulation(settings.clocks()[0]) | {"threads": threads},
         )

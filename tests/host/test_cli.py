@@ -147,7 +147,7 @@ def test_a_session_goes_on_from_a_file(on_card, tmp_path):
         (["--prompt-ids", "160"], "token 160 is outside the vocabulary 0..159"),
         (["--prompt-ids", "1", "--max-new-tokens", "70000"], "at most 65536"),
         (["--prompt-ids", "1", "--eos", "160"], "the end-of-sequence token 160 is outside the vocabulary"),
-        (["--prompt-ids", "1 " * 65537], "the prompt is 65537 tokens"),
+        (["--prompt-ids", "1 " * 65537], "the prompt has 65537 tokens"),
         (["--prompt-ids", "1", "--max-new-tokens", "-1"], "-1"),
         (["--prompt-file", "/nothing/there"], "cannot be read"),
         (["--prompt-ids", "1", "--load-state", "/nothing/there"], "cannot read the session state"),
@@ -204,7 +204,7 @@ def test_a_package_that_does_not_fit_the_bitstream(on_card, fake_pyxrt, xclbin):
     manifest["engine"]["parameter_words"] = 2
     (xclbin.parent / "manifest.json").write_text(json.dumps(manifest))
     sentence = on_card("--prompt", "a").error()
-    assert "parameter words, this kernel has 2" in sentence and "larger card preset" in sentence
+    assert "parameter words, this kernel has 2" in sentence and "it fits the cards sim2, sim4" in sentence
     assert fake_pyxrt.opened == 0, "refused before anything moves"
 
 

@@ -82,7 +82,7 @@ def test_drafts_of_a_text_that_repeats_itself_are_accepted():
         pair = CpuMachine(engine, drafts=True), ReferenceMachine(model)
         both(pair, [5, 6], 60, None)
         drafts = both(pair, [], 60, None).drafts
-        assert drafts.share > 0.9 and drafts.passes < 20
+        assert drafts.share > 0.4 and drafts.passes < 30  # 60 without drafts
         tokens = both(pair, [], 40, None).tokens
         assert both(pair, [], 100, tokens[17]).stop_reason == "eos"
         state = pair[0].read_state()

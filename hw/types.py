@@ -35,6 +35,7 @@ class ChannelCommand(data.Struct):
     columns: 6  # slices a row is cut into; channel k is group k // columns, column k % columns
     acc: 6  # first accumulator word
     count: 12  # HEAD: tiles; DIRECT_READ: beats
+    logits: 1  # HEAD: write every logit to the channel's buffer
     channel: 5  # DIRECT_READ: the channel that reads
     traffic: 4  # counter of its read beats (interface.Traffic)
 
@@ -214,6 +215,7 @@ class Header(data.Struct):
     slope_base: BEAT_ADDRESS
     slope_beats: 4
     embed_base: BEAT_ADDRESS
+    logit_base: BEAT_ADDRESS  # where every channel writes its logits
     ring_shape: RingShape
     layers: 7
     width: 12  # elements of the residual stream

@@ -59,6 +59,10 @@ class Head(wiring.Component):
     idle : Out
         All tiles are in `best`, and no scales are waiting for `end`.
     best : Out(Best)
+    row_valid, row : Out
+        Every logit in order, padding rows included, for one cycle.
+    hold : In
+        The row is not taken: everything behind `sums` stands still.
     """
 
     def __init__(self, *, engine: Engine):
@@ -83,6 +87,9 @@ class Head(wiring.Component):
                 "some": In(1),
                 "idle": Out(1),
                 "best": Out(Best),
+                "row_valid": Out(1),
+                "row": Out(signed(LOGIT_BITS)),
+                "hold": In(1),
             }
         )
 
@@ -106,7 +113,7 @@ class Head(wiring.Component):
             m.d.sync += draining.eq(1)
             for kept, total in zip(held, self.sums):
                 m.d.sync += kept.eq(Mux(self.some, total, 0))
-        with m.If(draining):
+        with m.If(draining & ~self.hold):
             m.d.sync += lane.eq(lane + 1)
             with m.If(lane == lanes - 1):
                 m.d.sync += [draining.eq(0), taken.eq(0)]
@@ -138,8 +145,10 @@ class Head(wiring.Component):
             Signal(data.StructLayout({"valid": 1, "some": 1, "id": ID_BITS}), name=f"row_{i}")
             for i in range(3)
         ]
-        m.d.sync += tokens[0].valid.eq(draining)
-        with m.If(draining):
+        step = ~self.hold
+        with m.If(step):
+            m.d.sync += tokens[0].valid.eq(draining)
+        with m.If(draining & step):
             with m.Switch(lane):
                 for i in range(engine.lanes):
                     with m.Case(i):
@@ -152,14 +161,16 @@ class Head(wiring.Component):
             with m.If(lane == engine.lanes - 1):
                 m.d.sync += number.eq(number + engine.channels)
         for before, after in zip(tokens, tokens[1:]):
-            m.d.sync += after.valid.eq(before.valid)
-            with m.If(before.valid):
+            with m.If(step):
+                m.d.sync += after.valid.eq(before.valid)
+            with m.If(before.valid & step):
                 m.d.sync += [after.some.eq(before.some), after.id.eq(before.id)]
-        with m.If(tokens[0].valid):
+        with m.If(tokens[0].valid & step):
             m.d.sync += [low.eq(value[:_SPLIT] * scale), high.eq(value[_SPLIT:].as_signed() * scale)]
-        with m.If(tokens[1].valid):
+        with m.If(tokens[1].valid & step):
             m.d.sync += product.eq(Cat(low[:_SPLIT], (low >> _SPLIT) + high))
         row, best = tokens[2], self.best
+        m.d.comb += [self.row_valid.eq(row.valid), self.row.eq(product)]
         with m.If(row.valid & row.some & (~best.any | (product > best.logit))):
             m.d.sync += [best.logit.eq(product), best.id.eq(row.id), best.any.eq(1)]
         with m.If(self.start):

@@ -11,10 +11,11 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..config import Engine
 from ..lib.queue import Queue
-from ..types import ChannelCommand, Item, Source, Work, beat_layout
+from ..types import BEAT_ADDRESS, ChannelCommand, Item, Source, Work, beat_layout, write_layout
 from .accumulator import AccumulatorBank
 from .drain_port import DrainPort, drain_port
 from .head import Head
+from .logits import LogitWriter
 
 COMMANDS = 8  # commands a channel holds
 
@@ -53,7 +54,8 @@ class _Control(wiring.Component):
         Valid in the cycle in which item and beat are taken.
     scale, half, pass_side : Out
         The beat taken is scale beat `half` of the tile; the beat goes to the side output.
-    head_start, head_done : Out
+    head_start, head_logits, head_done : Out
+        `head_logits` is valid with `head_start`: the command's logits are written.
     """
 
     def __init__(self, engine: Engine):
@@ -70,6 +72,7 @@ class _Control(wiring.Component):
                 "half": Out(1),
                 "pass_side": Out(1),
                 "head_start": Out(1),
+                "head_logits": Out(1),
                 "head_done": Out(1),
             }
         )
@@ -99,7 +102,10 @@ class _Control(wiring.Component):
         """Decode the next command into `mode` while the last step of the previous one is taken: no bubble
         between them."""
         command = self.commands.payload
-        m.d.comb += self.commands.ready.eq(done | ~(mode.matrix | mode.head | mode.side))
+        m.d.comb += [
+            self.commands.ready.eq(done | ~(mode.matrix | mode.head | mode.side)),
+            self.head_logits.eq(command.logits),
+        ]
         with m.If(self.commands.ready):
             m.d.sync += [mode.matrix.eq(0), mode.head.eq(0), mode.side.eq(0)]
             with m.If(self.commands.valid):
@@ -210,6 +216,10 @@ class LaneGroup(wiring.Component):
     commands, items, beats : In(stream)
     side : Out
         {valid, data}: beats of DIRECT_READ commands, no back-pressure; `data` is zero without `valid`.
+    logit_base : In
+        First beat of the channel's logits; quasi-static.
+    logits : Out(stream.Signature(write_layout(engine)))
+        Beats of logits of HEAD commands that ask for them. A HEAD command ends when all are taken.
     op_done : Out
         High for one cycle for each MATRIX or HEAD command: its results can be drained `DRAIN_GUARD` cycles
         later.
@@ -233,6 +243,8 @@ class LaneGroup(wiring.Component):
                 "items": In(stream.Signature(Item)),
                 "beats": In(stream.Signature(beat_layout(engine))),
                 "side": Out(wiring.Signature({"valid": Out(1), "data": Out(beat_layout(engine))})),
+                "logit_base": In(BEAT_ADDRESS),
+                "logits": Out(stream.Signature(write_layout(engine))),
                 "op_done": Out(1),
                 "drain": In(drain_port(engine)),
             }
@@ -247,9 +259,11 @@ class LaneGroup(wiring.Component):
             lanes=engine.lanes, depth=engine.accumulators, width=engine.matrix_bits
         )
         m.submodules.head = head = self._head
+        m.submodules.logits = logits = LogitWriter(engine=engine)
         connect(m, flipped(self.commands), queue.i)
         connect(m, queue.o, control.commands)
         connect(m, flipped(self.items), control.items)
+        connect(m, logits.write, flipped(self.logits))
         connect(m, flipped(self.beats), control.beats)
         # beside registers of the lanes
         tokens = [Signal(_Token, name=name) for name in ("operands", "products")]
@@ -260,7 +274,13 @@ class LaneGroup(wiring.Component):
             control.index.eq(self.index),
             head.index.eq(self.index),
             control.scale_ready.eq(head.scale.ready),
-            control.head_idle.eq(head.idle),
+            control.head_idle.eq(head.idle & logits.idle),
+            logits.start.eq(control.head_start),
+            logits.wanted.eq(control.head_logits),
+            logits.base.eq(self.logit_base),
+            logits.row_valid.eq(head.row_valid),
+            logits.row.eq(head.row),
+            head.hold.eq(logits.hold),
             head.start.eq(control.head_start),
             head.scale.valid.eq(control.scale),
             head.scale.half.eq(control.half),

@@ -1,4 +1,4 @@
-"""Bench of LaneGroup: commands, drains while others add, the head, the side output."""
+"""Bench of LaneGroup: commands, drains while others add, the head and its logits, the side output."""
 
 from dataclasses import replace
 
@@ -7,14 +7,15 @@ import numpy as np
 
 from symlight.hw.channel.lanes import LaneGroup
 from symlight.hw.config import card
-from symlight.hw.types import ChannelCommand, Item, Work, drain_layout
+from symlight.hw.types import ChannelCommand, Item, Work, drain_layout, write_layout
 from symlight.hw.types import Source as Origin
 from symlight.model import ops
-from tests.benches.bench import Bench, Source, parameters
+from tests.benches.bench import Bench, Sink, Source, parameters
 from tests.benches.channel.channel_bench import Drain, Watch
 
 LIMIT = {"timeout_time": 2_000_000, "timeout_unit": "ns"}
 INDEX = 1
+LOGIT_BASE = 0xABCD00
 
 
 def engine():
@@ -29,6 +30,7 @@ class Program:
         self.commands, self.items, self.beats = [], [], []
         self.operations = []  # of each op_done: requests to ask
         self.answers, self.side = [], []
+        self.written = []  # beats of logits
 
     def weights(self, *shape):
         """Random int8 numbers with many extreme ones."""
@@ -61,10 +63,13 @@ class Program:
         self.operations.append([(Origin.ACC, acc + b) for b in range(beats)])
         self.answers += [(Origin.ACC, acc + b, part.tolist()) for b, part in enumerate(np.split(sums, beats))]
 
-    def head(self, tiles, rows, values=None, weights=None, scales=None, marker=None):
+    def head(self, tiles, rows, values=None, weights=None, scales=None, marker=None, written=None):
         """A head, and a matrix behind it: the next head would forget the best row before it is drained."""
         lanes, engine = self.engine.lanes, self.engine
-        self.commands.append({"work": Work.HEAD, "count": tiles, "words": 1, "stream": 1})
+        written = self.rng.getrandbits(1) if written is None else written
+        self.commands.append(
+            {"work": Work.HEAD, "count": tiles, "words": 1, "stream": 1, "logits": int(written)}
+        )
         values = self.weights(rows) if values is None else values
         weights = self.weights(tiles, lanes, rows) if weights is None else weights
         if scales is None:
@@ -82,6 +87,9 @@ class Program:
             self.beats += [self._beat(raw[:lanes]), self._beat(raw[lanes:])]
             logits += ops.head_logits(ops.matvec(weights[t], values), scales[t]).tolist()
             ids += [(t * engine.channels + INDEX) * lanes + lane for lane in range(lanes)]
+        if written:
+            raw = np.array(logits, "<i8").view(np.uint8).reshape(-1, engine.beat_bytes).tolist()
+            self.written += [{"io": 0, "address": LOGIT_BASE + i, "data": beat} for i, beat in enumerate(raw)]
         real = [(logit, i) for logit, i, scale in zip(logits, ids, scales.reshape(-1)) if scale]
         best = real[ops.argmax(np.array([logit for logit, _ in real]))] if real else None
         logit, row = best or (0, 0)
@@ -105,7 +113,7 @@ class Program:
             self.beats += data
             self.side += data
 
-    async def run(self, bench, idle="never", ask=True):
+    async def run(self, bench, idle="never", stall="never"):
         """Send everything, drain each operation as soon as it is done, compare. Returns the agents."""
         dut = bench.dut
         commands = Source(bench, "commands", ChannelCommand, idle=idle)
@@ -120,19 +128,24 @@ class Program:
 
         done = Watch(bench, "op_done", event=finished)
         side = Watch(bench, "side__valid", "side__data")
-        dut.index.value = INDEX
+        logits = Sink(bench, "logits", write_layout(self.engine), stall=stall)
+        dut.index.value, dut.logit_base.value = INDEX, LOGIT_BASE
         await bench.reset()
         commands.send(self.commands)
         items.send(self.items)
         beats.send(self.beats)
         if parameters().get("corrupt"):  # the design sees another beat than the reference
-            beats.queue[len(beats.queue) // 2] ^= 1
+            beats.queue[::7] = [beat ^ 1 for beat in beats.queue[::7]]
         total = len(self.answers)
-        await bench.until(lambda: drain.count == total and side.count == len(self.side), limit=60_000)
+        await bench.until(
+            lambda: (drain.count, side.count, logits.count) == (total, len(self.side), len(self.written)),
+            limit=60_000,
+        )
         await bench.finish()
         assert done.count == len(self.operations)
         assert drain.answers == self.answers
         assert side.values == self.side
+        assert [flat(beat) for beat in logits.received] == [flat(beat) for beat in self.written]
         return commands, items, beats, done
 
 
@@ -156,7 +169,25 @@ async def random_commands(dut, idle):
                 used, rows = 0, 2 * words  # long enough that the drains of those before are over
             program.matrix(used, beats, rows)
             used += beats
-    await program.run(bench, idle)
+    await program.run(bench, idle, stall=idle)
+
+
+@cocotb.test(**LIMIT)
+@cocotb.parametrize(stall=["never", "random", "slow", "bursts"])
+async def logits_of_every_row(dut, stall):
+    """Ties, padding and negative logits come out in order, whatever the writer does, and the best row too."""
+    bench = Bench(dut)
+    program = Program(bench.rng, engine())
+    lanes = engine().lanes
+    equal = np.full((3, lanes, 5), 7)
+    program.head(3, 5, weights=equal, values=np.full(5, -3), scales=np.full((3, lanes), 65535), written=True)
+    program.head(2, 40, written=True)
+    program.head(2, 40, written=False)
+    program.head(1, 0, written=True)  # a tile without rows: zeros
+    for _ in range(3):
+        program.head(bench.rng.randrange(1, 4), bench.rng.randrange(1, 30), written=True)
+    assert len(program.written) >= 9 * 8
+    await program.run(bench, stall=stall)
 
 
 @cocotb.test(**LIMIT)
@@ -239,17 +270,24 @@ async def head_ties_and_padding(dut):
 
 
 @cocotb.test(**LIMIT)
-async def head_streams(dut):
+@cocotb.parametrize(written=[False, True])
+async def head_streams(dut, written):
     """Tiles follow each other without a bubble, and the last one drains in the stated time."""
     bench = Bench(dut)
     program = Program(bench.rng, engine())
     lanes = engine().lanes
     weights, scales = program.weights(3, lanes, 2 * lanes), np.full((3, lanes), 1000)
-    program.head(3, 2 * lanes, weights=weights, scales=scales, marker=False)
+    program.head(3, 2 * lanes, weights=weights, scales=scales, marker=False, written=written)
     *_, beats, done = await program.run(bench)
     first, total = beats.cycles[0], 3 * (2 * lanes + 2)
     assert beats.cycles[:total] == list(range(first, first + total))
-    assert done.cycles[0] == beats.cycles[total - 1] + LaneGroup(engine=engine()).HEAD_LATENCY
+    # the last beat of logits leaves a cycle later
+    assert done.cycles[0] == beats.cycles[total - 1] + LaneGroup(engine=engine()).HEAD_LATENCY + written
+
+
+def flat(beat):
+    """A written beat in comparable form."""
+    return beat["io"], beat["address"], [int(byte) for byte in beat["data"]]
 
 
 @cocotb.test(**LIMIT)
@@ -261,7 +299,7 @@ async def reset_forgets(dut):
     stale.head(2, 30)
     commands = Source(bench, "commands", ChannelCommand)
     items, beats = Source(bench, "items", Item), Source(bench, "beats", None)
-    dut.index.value = INDEX
+    dut.index.value, dut.logits__ready.value = INDEX, 1
     await bench.reset()
     commands.send(stale.commands)
     items.send(stale.items)

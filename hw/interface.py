@@ -29,6 +29,8 @@ class Flag(enum.IntFlag):
 
     DENSE = 1  # read every weight row at event sites
     FULL_KV = 2  # load the whole ring
+    LOGITS = 4  # write the logits of every evaluated head to the channels' buffers; the last one's stay
+    REPLACE_PENDING = 8  # forget the pending token: the prompt's first takes its place
 
 
 class Status(enum.IntEnum):

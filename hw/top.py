@@ -150,6 +150,7 @@ class Kernel(wiring.Component):
             dispatch.header.eq(load.header),
             dispatch.dense.eq(session.dense),
             dispatch.full_kv.eq(session.full_kv),
+            dispatch.logits.eq(session.logits),
             dispatch.go.eq(tokens.go),
             dispatch.info.eq(tokens.info),
             runner.header.eq(load.header),
@@ -195,6 +196,7 @@ class Kernel(wiring.Component):
             tokens.n_new.eq(args.n_new),
             tokens.eos.eq(args.eos),
             tokens.start.eq(session.tokens_start),
+            tokens.replace_pending.eq(session.replace_pending),
             session.tokens_done.eq(tokens.done),
             session.tokens_reason.eq(tokens.stop_reason),
             session.tokens_error.eq(tokens.error),
@@ -337,6 +339,7 @@ class Kernel(wiring.Component):
         for channel in channels:
             m.d.comb += [
                 channel.ring.eq(self._load.header.ring_shape),
+                channel.logit_base.eq(self._load.header.logit_base),
                 channel.command_valid.eq(dispatch.command_valid),
                 channel.command.eq(dispatch.command),
                 channel.kv_valid.eq(dispatch.kv_valid),

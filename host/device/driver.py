@@ -13,12 +13,13 @@ import numpy as np
 from symlight.base.errors import UserError
 from symlight.hw.compiler.image import build_images
 from symlight.hw.compiler.layout import Layout
-from symlight.hw.interface import NO_EOS, Command, Io, StopReason
+from symlight.hw.interface import NO_EOS, Command, Flag, Io, StopReason
 from symlight.model.state import State
 from symlight.model.weights import IntegerModel
 
 from .card import SCALAR_LIMIT, Card
-from .choosing import PLAIN, Features, RunOptions, check_options
+from .choosing import PLAIN, Features, Logits, RunOptions, check_options
+from .logit_runs import LogitReader, run_with_logits
 from .machine import OnToken, Progress, RunResult, check_input, silent
 from .mailbox import BYTES as MAILBOX_BYTES
 from .mailbox import Mailbox
@@ -55,7 +56,7 @@ class Accelerator:
         How long an interrupted run may go on, so that the card is left idle.
     """
 
-    features = Features()
+    features = Features(logits=True)
 
     def __init__(
         self,
@@ -152,6 +153,19 @@ class Accelerator:
         self._check_session()
         check_input(self, prompt, n_new, eos)
         check_options(self.name, self.features, options)
+        if options.logits is Logits.NONE:
+            return self._generate(prompt, n_new, eos, on_token)
+
+        def one(part: Sequence[int], end: int | None, show: OnToken | None) -> RunResult:
+            return self._generate(part, 1, end, show, Flag.LOGITS)
+
+        reader = LogitReader(self._card, self._layout)
+        return run_with_logits(self, one, reader, prompt, n_new, eos, on_token, options.logits)
+
+    def _generate(
+        self, prompt: Sequence[int], n_new: int, eos: int | None, on_token: OnToken | None, flags: int = 0
+    ) -> RunResult:
+        """One run of the kernel."""
         ids = np.asarray(prompt, "<u4")
         self._card.write("io", Io.PROMPT, ids)
         self._tokens.clear(n_new)
@@ -162,6 +176,7 @@ class Accelerator:
             Command.GENERATE,
             watchdog=watchdog,
             poll=poll,
+            flags=self._flags | flags,
             n_prompt=len(ids),
             n_new=n_new,
             eos=NO_EOS if eos is None else eos,
@@ -179,8 +194,15 @@ class Accelerator:
         )
 
     def replace_pending(self, token: int) -> None:
-        """Kernels give no logits back, so nothing can be chosen for them."""
-        raise UserError(f"{self.name}: this kernel's pending token cannot be replaced")
+        """Make `token` the pending one: a run that forgets the old one and ingests nothing."""
+        self._check_session()
+        if self.pending is None:
+            raise UserError("no token is pending, so none can be replaced")
+        if not 0 <= token < self.shape.vocab:
+            raise UserError(f"token {token} is outside the vocabulary 0..{self.shape.vocab - 1} of the model")
+        self._card.write("io", Io.PROMPT, np.array([token], "<u4"))
+        flags = self._flags | Flag.REPLACE_PENDING
+        self._execute(Command.GENERATE, watchdog=SHORT_CYCLES, flags=flags, n_prompt=1)
 
     def _default_watchdog(self, passes: int) -> int:
         one = 4 * self._layout.size + 20_000 * self.shape.layers + 50_000
@@ -245,11 +267,9 @@ class Accelerator:
         self._run_id = self._run_id % (SCALAR_LIMIT - 1) + 1
         # Whatever an earlier run left in the mailbox must not be taken for this run's.
         self._card.write("io", Io.MAILBOX, np.zeros(MAILBOX_BYTES, np.uint8))
-        arguments = {"n_prompt": 0, "n_new": 0, "eos": NO_EOS, **scalars}
+        arguments = {"n_prompt": 0, "n_new": 0, "eos": NO_EOS, "flags": self._flags, **scalars}
         try:
-            self._card.start(
-                command=command, run_id=self._run_id, flags=self._flags, watchdog=watchdog, **arguments
-            )
+            self._card.start(command=command, run_id=self._run_id, watchdog=watchdog, **arguments)
             self._wait(watchdog, poll)
             mailbox = Mailbox.decode(bytes(self._card.read("io", Io.MAILBOX, MAILBOX_BYTES)), self._run_id)
             if mailbox.build_id != self._build_id:

@@ -20,6 +20,7 @@ from ..axi import AxiMaster
 from ..config import Engine
 from ..lib.queue import Queue
 from ..types import (
+    BEAT_ADDRESS,
     BroadcastKind,
     ChannelCommand,
     DrainRequest,
@@ -83,6 +84,7 @@ def channel_signature(engine: Engine) -> wiring.Signature:
             "pointer": In(64),
             "io_pointer": In(64),
             "ring": In(RingShape),
+            "logit_base": In(BEAT_ADDRESS),
             "command_valid": In(1),
             "command": In(ChannelCommand),
             "command_room": Out(1),
@@ -130,8 +132,8 @@ class Channel(wiring.Component):
         Number of the channel; constant.
     pointer, io_pointer : In
         Byte addresses of its buffer and of the io buffer; stable during a run.
-    ring : In
-        Shape of the KV ring; quasi-static.
+    ring, logit_base : In
+        Shape of the KV ring, first beat of the channel's logits; quasi-static.
     command_valid, command, command_room / kv_valid, kv, kv_room : In, In, Out
     cast_valid, cast : In
         Broadcast word. WRITE words are taken by channel 0 only; `write_room` says that there is room for
@@ -210,6 +212,7 @@ class Channel(wiring.Component):
         self._taken_part(m, "gather", self._gather, self._gather.log_groups)
         self._taken_part(m, "fetch", self._fetch, self._fetch.log_groups)
         m.d.comb += [self._fetch.index.eq(self.index), self._lanes.index.eq(self.index)]
+        m.d.comb += self._lanes.logit_base.eq(self.logit_base)
 
     def _ring(self, m):
         """KV commands to loader and attention, and this channel's place in the ring."""
@@ -273,10 +276,14 @@ class Channel(wiring.Component):
             attention.loaded.eq(loader.loaded),
             loader.writes_quiet.eq(writer.quiet),
             # KV words and io words never meet: the sequencer writes to the io buffer between passes.
-            writer.i.valid.eq(attention.writes.valid | io_write),
+            # Logits wait for both.
+            writer.i.valid.eq(attention.writes.valid | io_write | lanes.logits.valid),
             attention.writes.ready.eq(writer.i.ready),
-            writer.i.p.eq(attention.writes.p),
+            lanes.logits.ready.eq(writer.i.ready & ~attention.writes.valid & ~io_write),
+            writer.i.p.eq(lanes.logits.p),
         ]
+        with m.If(attention.writes.valid):
+            m.d.comb += writer.i.p.eq(attention.writes.p)
         with m.If(io_write):
             m.d.comb += [
                 writer.i.p.io.eq(1),

@@ -16,7 +16,7 @@ def hbm_map(layout: Layout) -> dict:
         "format": 1,
         "engine": layout.engine.to_json(),
         "shape": layout.shape.to_json(),
-        "bytes_per_channel": layout.ring_region[1] * beat,
+        "bytes_per_channel": layout.channel_size * beat,
         "bytes_channel_0": layout.size * beat,
         "plans": {name: asdict(getattr(layout, name)) for name in plans} | {"ring": asdict(layout.ring)},
         "regions": [
@@ -40,6 +40,7 @@ def _regions(layout: Layout) -> Iterator[tuple[str, int, int, int]]:
     yield "head", layout.head_base, layout.tiles * layout.tile_beats, every
     side = layout.engine.side_channels
     yield "embedding", layout.embed_base, -(-layout.shape.vocab // side) * layout.embed_beats, side
+    yield "logits", layout.logit_base, layout.logit_beats, every
     yield "operation table", layout.table_base, -(-layout.table_entries * ENTRY_BYTES // beat), 1
     yield "parameters", layout.parameter_base, layout.parameter_words * layout.parameter_beats, 1
     yield "gelu table", layout.gelu_base, 256 // beat, 1

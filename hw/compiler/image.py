@@ -53,7 +53,7 @@ class _Images:
         # Only channel 0 holds what lies behind the rings; every channel needs room up to the end of its
         # rings.
         self.arrays = [
-            np.zeros((layout.size if k == 0 else layout.ring_region[1]) * self.beat, np.uint8)
+            np.zeros((layout.size if k == 0 else layout.channel_size) * self.beat, np.uint8)
             for k in range(engine.channels)
         ]
 

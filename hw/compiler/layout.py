@@ -12,6 +12,7 @@ from symlight.base.errors import UserError
 from symlight.model.config import ModelShape
 
 from ..axi import BANK_BYTES, PAGE_BYTES
+from ..channel.logits import beats_per_tile
 from ..config import Engine
 from ..types import BEAT_ADDRESS, ENTRY_BYTES, PARAMETER_BITS
 
@@ -121,6 +122,10 @@ class Layout:
         Head tiles of a channel, and beats of one with its scales.
     bases : list[dict[str, int]]
         First beat of "qkv", "decay", "out", "up", "down", "ring" for every layer.
+    logit_base, logit_beats : int
+        Where every channel writes its logits, as words of int64, in the order of its head's rows.
+    channel_size : int
+        Beats of the buffers of all channels but channel 0.
     prior_base, head_base, embed_base, table_base, parameter_base, gelu_base, slope_base : int
     size : int
         Beats of a channel's buffer (channel 0's is the largest and sets it).
@@ -172,6 +177,9 @@ class Layout:
         for bases in self.bases:
             bases["ring"] = region(self.ring.size)
         self.ring_region = (self.bases[0]["ring"], self._next)
+        self.logit_beats = self.tiles * beats_per_tile(self.engine)
+        self.logit_base = region(self.logit_beats)
+        self.channel_size = self._next  # only channel 0 holds what lies behind it
         beat = self.engine.beat_bytes
         self.table_entries = 6 * self.shape.layers + 4  # with EMBED, PRIOR, HEAD and END
         self.table_base = region(_ceil(self.table_entries * ENTRY_BYTES, beat))

@@ -27,6 +27,7 @@ def header(layout: Layout, model: IntegerModel):
             "slope_base": layout.slope_base,
             "slope_beats": layout.slope_beats,
             "embed_base": layout.embed_base,
+            "logit_base": layout.logit_base,
             "ring_shape": {
                 "log_groups": ring.log_groups,
                 "columns": ring.columns,

@@ -33,8 +33,8 @@ class Dispatcher(wiring.Component):
     Members
     -------
     header : In
-    dense, full_kv : In
-        Gather and KV mode of the run.
+    dense, full_kv, logits : In
+        Gather and KV mode of the run; whether heads write their logits.
     go, info : In
         Pulse and data that start a pass. The table's first entry must be EMBED.
     index, entry : Out, In
@@ -55,6 +55,7 @@ class Dispatcher(wiring.Component):
                 "header": In(Header),
                 "dense": In(1),
                 "full_kv": In(1),
+                "logits": In(1),
                 "go": In(1),
                 "info": In(PassInfo),
                 "index": Out(10),
@@ -140,6 +141,8 @@ class Dispatcher(wiring.Component):
         m.d.sync += self.command.eq(self.entry.command)
         with m.If(self.entry.event):
             m.d.sync += self.command.stream.eq(self.dense)
+        with m.If(self.entry.task == Task.HEAD):
+            m.d.sync += self.command.logits.eq(self.logits)
         with m.If(self.entry.task == Task.EMBED):
             m.d.sync += [
                 self.command.base.eq(embed_base),

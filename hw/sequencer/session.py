@@ -28,7 +28,7 @@ class Session(wiring.Component):
     done : Out
         Pulse: the mailbox is in memory.
     running : Out
-    dense, full_kv : Out
+    dense, full_kv, logits, replace_pending : Out
         Modes of the run.
     load_start, load_done, load_failed / state_start, state_action, state_done / tokens_start, tokens_done,
     tokens_error ... :
@@ -64,6 +64,8 @@ class Session(wiring.Component):
                 "running": Out(1),
                 "dense": Out(1),
                 "full_kv": Out(1),
+                "logits": Out(1),
+                "replace_pending": Out(1),
                 "load_start": Out(1),
                 "load_done": In(1),
                 "load_failed": In(1),
@@ -160,6 +162,8 @@ class Session(wiring.Component):
                 m.d.sync += [
                     self.dense.eq(dense),
                     self.full_kv.eq(full),
+                    self.logits.eq((args.flags & Flag.LOGITS).any()),
+                    self.replace_pending.eq((args.flags & Flag.REPLACE_PENDING).any()),
                     self.counters_clear.eq(1),
                     self._cycles.eq(0),
                     self._reason.eq(StopReason.NONE),

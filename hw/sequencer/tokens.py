@@ -20,8 +20,8 @@ class TokenLoop(wiring.Component):
     header : In
     n_prompt, n_new, eos : In
         Arguments of the run; stable while it runs.
-    start : In
-        Pulse: GENERATE.
+    start, replace_pending : In
+        Pulse: GENERATE; with it, whether the pending token is forgotten.
     done : Out
         Pulse, with `stop_reason`, `error`, `error_address`.
     forget : In
@@ -51,6 +51,7 @@ class TokenLoop(wiring.Component):
                 "n_new": In(32),
                 "eos": In(32),
                 "start": In(1),
+                "replace_pending": In(1),
                 "done": Out(1),
                 "stop_reason": Out(StopReason),
                 "error": Out(ErrorCode),
@@ -140,7 +141,8 @@ class TokenLoop(wiring.Component):
                     self._made.eq(0),
                     self.passes.eq(0),
                     self.decoding.eq(0),
-                    total.eq(self.n_prompt + self.n_new + self.has_pending),
+                    total.eq(self.n_prompt + self.n_new + (self.has_pending & ~self.replace_pending)),
+                    self.has_pending.eq(self.has_pending & ~self.replace_pending),
                 ]
                 m.next = "ADD"
         with m.State("ADD"):

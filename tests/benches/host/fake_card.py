@@ -15,6 +15,7 @@ from symlight.hw.interface import (
     Command,
     Counter,
     ErrorCode,
+    Flag,
     Io,
     Phase,
     Status,
@@ -64,6 +65,7 @@ class FakeCard:
         self.buffers: dict[str, np.ndarray] = {}
         self.opened = 0
         self.waits = 0
+        self.logit_error = 0  # added to every logit of channel 1
 
     # ---- the kernel ----------------------------------------------------------------------------------------
 
@@ -127,9 +129,10 @@ class FakeCard:
     def _check_images(self) -> None:
         if self.expected_images is None:
             self.expected_images = build_images(self.layout, self.model)
-        ring = slice(*(beat * self.engine.beat_bytes for beat in self.layout.ring_region))
+        first, last = self.layout.ring_region[0], self.layout.channel_size
+        ours = slice(first * self.engine.beat_bytes, last * self.engine.beat_bytes)
         for k, image in enumerate(self.expected_images):
-            image[ring] = self.buffers[f"hbm{k:02d}"][ring]  # sessions write there
+            image[ours] = self.buffers[f"hbm{k:02d}"][ours]  # runs write the ring and the logits behind it
             assert np.array_equal(self.buffers[f"hbm{k:02d}"][: image.size], image), (
                 f"channel {k} was uploaded wrongly"
             )
@@ -137,10 +140,14 @@ class FakeCard:
     def _generate(self, report: dict, counters: np.ndarray):
         scalars, io = self.scalars, self.buffers["io"]
         prompt = io[Io.PROMPT : Io.PROMPT + 4 * scalars["n_prompt"]].view("<u4")
+        flags = Flag(scalars["flags"])
+        if Flag.REPLACE_PENDING in flags:
+            self.reference.state.pending = None
         before = self.reference.state.pending is not None
         run = self.reference = Reference(self.model, self.reference.state)
         eos = None if scalars["eos"] == NO_EOS else scalars["eos"]
-        result = run.generate([int(token) for token in prompt], scalars["n_new"], eos)
+        write = self._write_logits if Flag.LOGITS in flags else None
+        result = run.generate([int(token) for token in prompt], scalars["n_new"], eos, on_pass=write)
         if self.tokens is not None:
             result.tokens = self.tokens
         if self.after_pass is not None:
@@ -168,6 +175,18 @@ class FakeCard:
         counters[Counter.READ_BEATS : Counter.READ_BEATS + len(Traffic)] = 10 * result.passes
         active = result.active.reshape(-1)
         counters[Counter.ACTIVE : Counter.ACTIVE + len(active)] = active
+
+    def _write_logits(self, result) -> None:
+        """Each logit to its place, one by one; a run without the flag leaves the place alone."""
+        if result.logits is None:
+            return
+        lanes, channels = self.engine.lanes, self.engine.channels
+        for row, logit in enumerate(result.logits):
+            tile, rest = divmod(row, lanes * channels)
+            channel, lane = divmod(rest, lanes)
+            offset = self.layout.logit_base * self.engine.beat_bytes + 8 * (tile * lanes + lane)
+            value = np.array([int(logit) + self.logit_error * (channel == 1)], "<i8")
+            self.buffers[f"hbm{channel:02d}"][offset : offset + 8] = value.view(BYTE)
 
     def _mailbox(self, report: dict, counters: np.ndarray) -> None:
         words = np.zeros(16, "<u4")

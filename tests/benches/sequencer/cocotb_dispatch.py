@@ -57,7 +57,7 @@ class Setup:
         self.ports.set(go=0, header=HEADER)
         await self.bench.reset()
 
-    async def start(self, position, token, head, dense, full_kv, restored=0):
+    async def start(self, position, token, head, dense, full_kv, logits=0, restored=0):
         """One pass; returns what came out of it, in order."""
         self.order.clear()
         info = {
@@ -68,7 +68,7 @@ class Setup:
             "populated": min(position, SHAPE.slots),
             "restored": restored,
         }
-        self.ports.set(dense=dense, full_kv=full_kv, go=1, info=info)
+        self.ports.set(dense=dense, full_kv=full_kv, logits=logits, go=1, info=info)
         await self.bench.step()
         self.ports.set(go=0)
         self.ports.junk(self.bench.rng, "info")
@@ -81,7 +81,7 @@ class Setup:
         assert min(gaps) >= SPACING, f"commands {min(gaps)} cycles apart"
 
 
-def expected(position, token, head, dense, full_kv, restored=0, resident=False) -> list[dict]:
+def expected(position, token, head, dense, full_kv, logits=0, restored=0, resident=False) -> list[dict]:
     """Commands and KV commands of a pass in order, as the layout and the model's ring say."""
     out = []
     for entry in ENTRIES:
@@ -108,6 +108,8 @@ def expected(position, token, head, dense, full_kv, restored=0, resident=False) 
             )
         if entry["event"]:
             command["stream"] = dense
+        if entry["task"] == Task.HEAD.value:
+            command["logits"] = logits
         if entry["task"] == Task.EMBED.value:
             command["channel"], command["base"] = LAYOUT.embed_place(token)
         out.append({"command": command})
@@ -145,7 +147,8 @@ async def passes(dut, room, dense):
     total = 0
     for i, position in enumerate(positions):
         token = setup.bench.rng.randrange(SHAPE.vocab) & ~3 | i & 3
-        run = (position, token, i & 1, dense, i >> 1 & 1, setup.bench.rng.getrandbits(1))
+        bits = setup.bench.rng.getrandbits
+        run = (position, token, i & 1, dense, i >> 1 & 1, bits(1), bits(1))
         await setup.start(*run)
         same(setup.order, expected(*run))
         total += len(setup.order)
@@ -161,7 +164,7 @@ async def resident(dut):
     await setup.reset()
     passes = ((0, 1, 0), (5, 0, 0), (30, 1, 0), (0, 0, 1), (5, 1, 1), (30, 0, 1))
     for position, full_kv, restored in passes:
-        run = (position, 3, 1, 0, full_kv, restored)
+        run = (position, 3, 1, 0, full_kv, 1, restored)
         await setup.start(*run)
         same(setup.order, expected(*run, resident=True))
     assert setup.kvs.count == len(passes) * SHAPE.layers

@@ -37,6 +37,22 @@ async def runs(dut, stall):
 
 @cocotb.test(**LIMIT)
 @cocotb.parametrize(stall=["never", "random"])
+async def replaced(dut, stall):
+    """The prompt's first token takes the place of the pending one, which is never ingested."""
+    loop = Loop(dut, stall)
+    rng = loop.bench.rng
+    await loop.reset()
+    await loop.run(words(rng, 3), 2)
+    for length, n_new in [(1, 0), (1, 2), (PER_BEAT + 2, 0), (2, 1)]:
+        await loop.run(words(rng, length), n_new, replace=True)
+    await loop.run([], 3)
+    await loop.forget()
+    await loop.run(words(rng, 2), 1, replace=True)  # nothing is pending
+    await loop.finish()
+
+
+@cocotb.test(**LIMIT)
+@cocotb.parametrize(stall=["never", "random"])
 async def end_of_sequence(dut, stall):
     """As the first token, inside, as the last of the budget; it stays pending; in a prompt it means
     nothing."""

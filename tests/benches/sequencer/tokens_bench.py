@@ -167,16 +167,25 @@ class Loop:
         self.script.state.position, self.script.state.pending = position, pending
         self.script.restored = True
 
-    async def start(self, prompt, n_new, eos):
+    async def start(self, prompt, n_new, eos, replace=False):
         self.prompt.prompt = list(prompt)
-        self.ports.set(n_prompt=len(prompt), n_new=n_new, eos=NO_EOS if eos is None else eos, start=1)
+        self.ports.set(
+            n_prompt=len(prompt),
+            n_new=n_new,
+            eos=NO_EOS if eos is None else eos,
+            replace_pending=replace,
+            start=1,
+        )
         await self.bench.step()
         self.ports.set(start=0)
         await self.bench.until(lambda count=self.done.count: self.done.count > count, limit=20_000)
         return self.done.seen[-1]
 
-    async def run(self, prompt, n_new, eos=None, then=()):
-        """A run on both; `then` are its first generated tokens, the others are random."""
+    async def run(self, prompt, n_new, eos=None, then=(), replace=False):
+        """A run on both; `then` are its first generated tokens, the others are random. With `replace` the
+        pending token is forgotten."""
+        if replace:
+            self.script.state.pending = None
         for part in (
             self.passes.infos,
             self.passes.decoding,
@@ -189,7 +198,7 @@ class Loop:
         run = self.script.generate(prompt, n_new, eos)
         wanted = self.script.passes
         self.passes.bests = [p["best"] for p in wanted]
-        done = await self.start(prompt, n_new, eos)
+        done = await self.start(prompt, n_new, eos, replace)
         reason = (
             StopReason.NONE
             if n_new == 0

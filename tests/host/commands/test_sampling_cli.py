@@ -102,12 +102,16 @@ def test_wrong_options_are_refused_in_a_sentence(sample, arguments, words):
     assert words in sample(*arguments).error()
 
 
-def test_a_kernel_that_cannot_sample_refuses(on_card):
-    for more, words in (
-        (["--temperature", 1], "logit_scale"),
-        (["--logits-out", "x.npy"], "gives no logits back"),
-    ):
-        assert words in on_card("--prompt-ids", "1 2", *more).error()
+def test_without_a_logit_scale_a_temperature_is_refused(on_card, tmp_path):
+    assert "logit_scale" in on_card("--prompt-ids", "1 2", "--temperature", 1).error()
+    assert on_card("--prompt-ids", "1 2", "--logits-out", tmp_path / "x.npy", "--json", "--verify").json
+
+
+def test_the_host_samples_for_a_kernel(symlight, fake_pyxrt, xclbin, scaled_path, expected):
+    words = ("generate", "--model", scaled_path, "--device", "xrt:0", "--xclbin", xclbin, *PROMPT, *SAMPLED)
+    report = symlight(*words, "--seed", 3, "--max-new-tokens", 9, "--json", "--logprobs", 1, "--verify").json
+    assert report["tokens"] == expected.ids and report["verified"] is True
+    assert [entry["logprob"] for entry in report["logprobs"]] == [token.logprob for token in expected.tokens]
 
 
 def test_chat_samples_by_default(symlight, monkeypatch, scaled_path, tmp_path):

@@ -2,41 +2,38 @@
 
 import numpy as np
 import pytest
+from host_bench import LOGIT_SCALE, open_accelerator
 
 from symlight.base.errors import UserError
 from symlight.host.device.choosing import PLAIN, Features, Logits, RunOptions, check_options
 from symlight.host.device.reference_machine import ReferenceMachine
 from symlight.model import sampling
-from symlight.model.config import preset
 from symlight.model.reference import Reference
 from symlight.model.sampling import CANDIDATES, SamplerSettings, SamplingOptions
-from symlight.model.synthetic import random_model
 
 PROMPT = [3, 1, 4, 1, 5]
 NEW = 6
-SETTINGS = SamplerSettings.of(SamplingOptions(temperature=0.9, seed=11), 1e-7)
+SETTINGS = SamplerSettings.of(SamplingOptions(temperature=0.9, seed=11), LOGIT_SCALE)
 
 
-@pytest.fixture(scope="module")
-def model():
-    return random_model(preset("tiny"), 5)
+@pytest.fixture(params=["reference", "kernel"])
+def machine(request, model, card):
+    return ReferenceMachine(model) if request.param == "reference" else open_accelerator(card)
 
 
 @pytest.fixture(scope="module")
 def every_row(model):
-    """(tokens, logits of every pass) of a sampled run."""
+    """(tokens, logits of every pass) of a run."""
     rows, reference = [], Reference(model)
-    run = reference.generate(
-        PROMPT, NEW, settings=SETTINGS, all_logits=True, on_pass=lambda result: rows.append(result.logits)
-    )
+    run = reference.generate(PROMPT, NEW, all_logits=True, on_pass=lambda result: rows.append(result.logits))
     return run.tokens, np.stack(rows)
 
 
 @pytest.mark.parametrize("wanted", Logits)
 @pytest.mark.parametrize("divided", [False, True])
-def test_the_logits_that_were_asked_for_come_back(model, every_row, wanted, divided):
+def test_the_logits_that_were_asked_for_come_back(machine, every_row, wanted, divided):
     tokens, rows = every_row
-    machine, options = ReferenceMachine(model), RunOptions(SETTINGS, wanted)
+    options = RunOptions(None, wanted)
     if divided:
         result = machine.run(PROMPT, 1, None, options=options)
         for _ in range(NEW - 1):
@@ -56,8 +53,7 @@ def test_the_logits_that_were_asked_for_come_back(model, every_row, wanted, divi
             assert np.array_equal(np.stack(sampling.candidates(row), axis=1), pair)
 
 
-def test_a_run_without_new_tokens_has_no_generated_rows(model):
-    machine = ReferenceMachine(model)
+def test_a_run_without_new_tokens_has_no_generated_rows(machine):
     assert machine.run(PROMPT, 0, None, options=RunOptions(None, Logits.GENERATED)).logits.shape == (0, 160)
     assert machine.run([2], 0, None, options=RunOptions(None, Logits.CANDIDATES)).candidates.shape == (
         0,
@@ -67,18 +63,18 @@ def test_a_run_without_new_tokens_has_no_generated_rows(model):
     assert machine.run([2], 0, None, options=RunOptions(None, Logits.ALL)).logits.shape == (1, 160)
 
 
-def test_the_host_chooses_token_by_token_through_the_pending_token(model, every_row):
+def test_the_host_chooses_token_by_token_through_the_pending_token(machine, model):
     """Logits out and a replaced pending token are all that a device needs to be sampled by the host."""
-    machine, tokens = ReferenceMachine(model), []
+    tokens: list[int] = []
     while len(tokens) < NEW:
         result = machine.run([] if tokens else PROMPT, 1, None, options=RunOptions(None, Logits.GENERATED))
         tokens.append(sampling.choose(result.logits[0], SETTINGS, machine.position))
         machine.replace_pending(tokens[-1])
-    assert tokens == every_row[0]
+    assert tokens == Reference(model).generate(PROMPT, NEW, settings=SETTINGS).tokens
+    assert machine.pending == tokens[-1] and machine.position == len(PROMPT) + NEW - 1
 
 
-def test_only_a_pending_token_can_be_replaced(model):
-    machine = ReferenceMachine(model)
+def test_only_a_pending_token_can_be_replaced(machine):
     with pytest.raises(UserError, match="no token is pending"):
         machine.replace_pending(1)
     machine.run(PROMPT, 1, None)
@@ -92,3 +88,20 @@ def test_what_a_machine_cannot_do_is_refused_in_a_sentence():
         check_options("sim", Features(logits=True), RunOptions(SETTINGS))
     with pytest.raises(UserError, match="sim gives no logits back"):
         check_options("sim", Features(sampling=True), RunOptions(SETTINGS, Logits.CANDIDATES))
+
+
+@pytest.mark.parametrize("wanted", [Logits.ALL, Logits.GENERATED])
+@pytest.mark.parametrize("n_new", [0, 2])
+@pytest.mark.parametrize("prompt", [[], [9], [9, 8, 7]])
+def test_a_second_run_with_logits_equals_the_reference(machine, model, wanted, n_new, prompt):
+    """With a pending token, and whatever the prompt: counts, rows and state."""
+    reference, options = ReferenceMachine(model), RunOptions(None, wanted)
+    results = []
+    for device in (machine, reference):
+        device.run(PROMPT, 2, None)
+        results.append(device.run(prompt, n_new, None, options=options))
+    ours, theirs = results
+    assert ours.tokens == theirs.tokens and ours.stop_reason == theirs.stop_reason
+    assert (ours.prompt_passes, ours.decode_passes) == (theirs.prompt_passes, theirs.decode_passes)
+    assert np.array_equal(ours.logits, theirs.logits) and np.array_equal(ours.active, theirs.active)
+    assert machine.read_state() == reference.read_state()

@@ -31,16 +31,24 @@ class Neither(ReferenceMachine):
     features = Features()
 
 
+@pytest.fixture(params=["samples", "logits only", "kernel"])
+def make(request, model, card):
+    """Makes a device of each kind."""
+    if request.param == "kernel":
+        return lambda: open_accelerator(card)
+    kind = ReferenceMachine if request.param == "samples" else LogitsOnly
+    return lambda: kind(model)
+
+
 def session_on(machine, model, **values):
     return Session(machine, verifier=Verifier(model), logit_scale=LOGIT_SCALE, **values)
 
 
 @pytest.mark.parametrize("options", [SAMPLED, PENALISED], ids=["sampled", "penalised"])
-@pytest.mark.parametrize("machine_class", [ReferenceMachine, LogitsOnly])
 @pytest.mark.parametrize("interactive", [False, True])
-def test_one_text_whoever_chooses_and_however_it_is_run(model, options, machine_class, interactive):
+def test_one_text_whoever_chooses_and_however_it_is_run(model, options, make, interactive):
     expected = Session(ReferenceMachine(model), logit_scale=LOGIT_SCALE).turn(PROMPT, 9, options=options)
-    machine, seen = machine_class(model), []
+    machine, seen = make(), []
     turn = session_on(machine, model).turn(
         PROMPT, 9, options=options, interactive=interactive, on_token=seen.append
     )
@@ -58,13 +66,12 @@ def test_sampling_differs_from_greedy_and_between_seeds(model):
     assert len(texts) == 4
 
 
-@pytest.mark.parametrize("machine_class", [ReferenceMachine, LogitsOnly])
-def test_a_resumed_run_needs_only_its_state_file(tmp_path, model, machine_class):
+def test_a_resumed_run_needs_only_its_state_file(tmp_path, model, make):
     expected = Session(ReferenceMachine(model), logit_scale=LOGIT_SCALE).turn(PROMPT, 9, options=SAMPLED)
-    first = session_on(machine_class(model), model)
+    first = session_on(make(), model)
     tokens = first.turn(PROMPT, 4, options=SAMPLED).result.tokens
     first.save(tmp_path / "state", SAMPLED.sampling)
-    second = session_on(machine_class(model), model)
+    second = session_on(make(), model)
     sampling = second.load(tmp_path / "state")
     assert sampling == SAMPLED.sampling
     tokens += second.turn([], 5, options=TurnOptions(sampling)).result.tokens
@@ -72,12 +79,11 @@ def test_a_resumed_run_needs_only_its_state_file(tmp_path, model, machine_class)
 
 
 @pytest.mark.parametrize("wanted", [Logits.CANDIDATES, Logits.GENERATED, Logits.ALL])
-@pytest.mark.parametrize("machine_class", [ReferenceMachine, LogitsOnly])
-def test_logits_are_the_same_whoever_chooses(model, wanted, machine_class):
+def test_logits_are_the_same_whoever_chooses(model, wanted, make):
     options = TurnOptions(SAMPLED.sampling, logits=wanted)
     results = [
         session_on(machine, model).turn(PROMPT, 5, options=options).result
-        for machine in (ReferenceMachine(model), machine_class(model))
+        for machine in (ReferenceMachine(model), make())
     ]
     for name in ("logits", "candidates"):
         ours, theirs = (getattr(result, name) for result in results)
@@ -86,11 +92,10 @@ def test_logits_are_the_same_whoever_chooses(model, wanted, machine_class):
     assert (results[0].logits is None) == (wanted is Logits.CANDIDATES)
 
 
-@pytest.mark.parametrize("machine_class", [ReferenceMachine, LogitsOnly])
-def test_a_drawn_end_of_sequence_ends_the_turn_and_stays_pending(model, machine_class):
-    tokens = session_on(machine_class(model), model).turn(PROMPT, 9, options=SAMPLED).result.tokens
+def test_a_drawn_end_of_sequence_ends_the_turn_and_stays_pending(model, make):
+    tokens = session_on(make(), model).turn(PROMPT, 9, options=SAMPLED).result.tokens
     eos = tokens[3]
-    machine = machine_class(model)
+    machine = make()
     result = session_on(machine, model, eos=eos).turn(PROMPT, 9, options=SAMPLED).result
     assert result.tokens == tokens[: tokens.index(eos) + 1] and result.stop_reason == "eos"
     assert machine.pending == eos
@@ -114,17 +119,23 @@ def test_a_stopped_turn_loses_nothing(model):
     assert other.turn([*PROMPT, *seen, 11, 12], 4, options=SAMPLED).result.tokens == following
 
 
-def test_a_greedy_kernel_refuses_and_keeps_its_session(model, card):
-    for machine in (Neither(model), open_accelerator(card)):
-        session = Session(machine, logit_scale=LOGIT_SCALE)
-        with pytest.raises(UserError, match="cannot sample"):
-            session.turn(PROMPT, 3, options=SAMPLED)
-        with pytest.raises(UserError, match="gives no logits back"):
-            session.turn(PROMPT, 3, options=TurnOptions(penalties=Penalties(banned={1})))
-        with pytest.raises(UserError, match="gives no logits back"):
-            session.turn(PROMPT, 3, options=TurnOptions(logits=Logits.CANDIDATES))
-        assert machine.position == 0
-        assert session.turn(PROMPT, 2).result.tokens == ReferenceMachine(model).run(PROMPT, 2, None).tokens
+def test_a_device_that_can_do_neither_refuses_and_keeps_its_session(model):
+    machine = Neither(model)
+    session = Session(machine, logit_scale=LOGIT_SCALE)
+    with pytest.raises(UserError, match="cannot sample"):
+        session.turn(PROMPT, 3, options=SAMPLED)
+    with pytest.raises(UserError, match="gives no logits back"):
+        session.turn(PROMPT, 3, options=TurnOptions(penalties=Penalties(banned={1})))
+    with pytest.raises(UserError, match="gives no logits back"):
+        session.turn(PROMPT, 3, options=TurnOptions(logits=Logits.CANDIDATES))
+    assert machine.position == 0
+    assert session.turn(PROMPT, 2).result.tokens == ReferenceMachine(model).run(PROMPT, 2, None).tokens
+
+
+def test_a_wrong_logit_of_a_card_is_noticed(model, card):
+    card.logit_error = 1
+    with pytest.raises(VerificationError, match="the tokens agree, but logits"):
+        session_on(open_accelerator(card), model).turn(PROMPT, 2, options=SAMPLED)
 
 
 @pytest.mark.parametrize("field", ["logits", "candidates"])

@@ -62,8 +62,8 @@ def test_sampled_turns_and_penalties(bench, kernel_name, package):
 
 @pytest.mark.kernel("sim4")
 def test_logits_cost_a_few_cycles_a_pass(bench, demo):
-    """Beside the head's reads: a pass with logits against the same pass without."""
-    card = bench(demo)
+    """Beside the head's reads: a pass with logits against the same pass without, in steady memory."""
+    card = bench(demo, hbm="ideal")
     card.run(card.prompt(9), 1)
     state = card.machine.read_state()
     plain = card.machine.run([], 1, None).cycles

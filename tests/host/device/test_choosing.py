@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from host_bench import LOGIT_SCALE, open_accelerator
 
 from symlight.base.errors import UserError
 from symlight.host.device.choosing import PLAIN, Features, Logits, RunOptions, check_options
@@ -10,6 +9,7 @@ from symlight.host.device.reference_machine import ReferenceMachine
 from symlight.model import sampling
 from symlight.model.reference import Reference
 from symlight.model.sampling import CANDIDATES, SamplerSettings, SamplingOptions
+from tests.benches.host.host_bench import LOGIT_SCALE, open_accelerator
 
 PROMPT = [3, 1, 4, 1, 5]
 NEW = 6

@@ -19,12 +19,11 @@ from symlight.model.weights import IntegerModel
 
 from .card import SCALAR_LIMIT, Card
 from .choosing import PLAIN, Features, Logits, RunOptions, check_options
-from .logit_runs import LogitReader, run_with_logits
 from .machine import OnToken, Progress, RunResult, check_input, silent
 from .mailbox import BYTES as MAILBOX_BYTES
 from .mailbox import Mailbox
+from .run_outputs import LogitReader, TokenArea, run_with_logits
 from .state_image import RingImage, check_fits, pack_state, state_bytes, unpack_state
-from .token_area import TokenArea
 
 CHUNK = 1 << 22  # bytes of an upload between two looks at progress and Ctrl-C
 POLL_MS = 20  # a longer wait would hold Python's lock that long

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from symlight.model.likelihood import log_probabilities
-from symlight.model.sampling import SamplingOptions, candidates
+from symlight.model.sampling import SamplingOptions, candidates, log_probabilities
 from symlight.model.tokenizer import TextStream
 
 from ..device.session import Turn

@@ -17,10 +17,9 @@ import numpy as np
 
 from symlight.base.errors import UserError
 from symlight.model.config import ModelShape
-from symlight.model.likelihood import log_probabilities
 from symlight.model.package import Package
 from symlight.model.penalties import NO_PENALTIES, Penalties
-from symlight.model.sampling import GREEDY, SamplingOptions
+from symlight.model.sampling import GREEDY, SamplingOptions, log_probabilities
 from symlight.model.state import State
 from symlight.model.tokenizer import Tokenizer
 from symlight.model.v1.package import V1Package

@@ -1,7 +1,8 @@
-"""Runs that give logits back, on a kernel: a run per evaluated head, and the logits that it left.
+"""What a run leaves on the card besides its mailbox: generated tokens, and logits.
 
-A kernel writes the logits of an evaluated head over those of the one before. So the host reads them after
-every such pass, and a run that asks for logits is one run of the kernel per token.
+Tokens are read while the kernel is still writing them. Logits of an evaluated head lie over those of the one
+before: the host reads them after every such pass, so a run that asks for logits is a run of the kernel per
+token.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,13 +12,56 @@ import numpy as np
 
 from symlight.hw.channel.logits import WORD_BYTES
 from symlight.hw.compiler.layout import Layout
+from symlight.hw.interface import Io
 
 from .card import Card
 from .choosing import Logits, logit_fields, logit_row
 from .machine import OnToken, RunResult
 
+_WINDOW = 1024  # tokens read at once while the kernel runs
+_EMPTY = 0xFFFFFFFF  # no token; the host puts it wherever the run may write one
 # A run of the kernel that writes logits: prompt, end-of-sequence token, callback.
 KernelRun = Callable[[Sequence[int], int | None, OnToken | None], RunResult]
+
+
+class TokenArea:
+    """Token words of one run."""
+
+    def __init__(self, card: Card):
+        self._card = card
+        self._size = 0
+        self._shown: list[int] = []
+
+    def clear(self, n_new: int) -> None:
+        """Before a run of at most `n_new` tokens."""
+        self._size, self._shown = n_new, []
+        self._card.write("io", Io.TOKENS, np.full(n_new, _EMPTY, "<u4"))
+
+    def stream(self, on_token: OnToken) -> None:
+        """Hand on the tokens that have arrived since the last call."""
+        done = len(self._shown)
+        words = self._read(done, min(_WINDOW, self._size - done))
+        written = np.flatnonzero(words == _EMPTY)
+        words = words[: written[0]] if len(written) else words
+        # The kernel writes whole beats: zeros at the end may be tokens to come, and wait for the next look.
+        real = np.flatnonzero(words)
+        self._hand_on(words[: real[-1] + 1] if len(real) else words[:0], on_token)
+
+    def finish(self, count: int, on_token: OnToken | None) -> list[int]:
+        """All tokens of the finished run; the rest goes to `on_token`."""
+        tokens = [int(token) for token in self._read(0, count)]
+        if on_token is not None:
+            for token in tokens[len(self._shown) :]:
+                on_token(token)
+        return tokens
+
+    def _hand_on(self, words: np.ndarray, on_token: OnToken) -> None:
+        for word in words:
+            self._shown.append(int(word))
+            on_token(int(word))
+
+    def _read(self, first: int, count: int) -> np.ndarray:
+        return self._card.read("io", Io.TOKENS + 4 * first, 4 * count).view("<u4")
 
 
 class LogitReader:

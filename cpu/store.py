@@ -17,17 +17,18 @@ from pathlib import Path
 
 import numpy as np
 
-from symlight.base.cache import cached, exclusive
+from symlight.base.cache import cached, exclusive, room
 from symlight.base.errors import UserError
 from symlight.model.config import ModelShape, Numerics
 from symlight.model.weights import IntegerModel
 
 from . import layout
-from .build import default_cache
+from .build import ROOM
 from .layout import BY_ROW
 from .library import Library
 from .weights import Weights, huge_buffer
 
+WEIGHTS = "weights"  # room of the cache
 BINARY, DESCRIPTION = "weights.bin", "weights.json"
 
 
@@ -46,7 +47,7 @@ def stored_weights(
 
     Where the cache cannot be written, they are packed in memory.
     """
-    folder = (cache or default_cache()) / "weights"
+    folder = (room(None, ROOM) if cache is None else cache) / WEIGHTS
     key = _key(digest, by_row)
     made: list[Weights] = []
 
@@ -56,7 +57,7 @@ def stored_weights(
 
     for _ in range(2):
         try:
-            path = cached(folder, key, make)
+            path = cached(folder, key, make, sizes_only=True)  # _open reads and checks it
         except (OSError, UserError):
             if made:  # no space, or no permission: there is nothing wrong with the weights
                 return made[0]

@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as tensor_bytes
 
-from symlight.base.errors import UserError
+from symlight.base.errors import UserError, in_words
 
 from .config import ModelShape, Numerics
 from .package_folder import (
@@ -117,6 +117,7 @@ def save_package(
             (folder / TOKENIZER).write_bytes(tokenizer_bytes)
 
 
+@in_words()
 def load_package(path: str | Path, *, lazy: bool = False) -> Package:
     """Read and check a package; every fault is a `UserError` that names the file and the value.
 

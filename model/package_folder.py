@@ -216,7 +216,7 @@ def read_json(file: Path) -> dict:
         raise UserError(
             f"{file} holds the lone surrogate {surrogate!a}, which is no character; build the package again"
         ) from None
-    except (ValueError, OSError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{file} is not readable JSON ({error}); build the package again") from error
     if not isinstance(data, dict):
         raise UserError(f"{file} holds {type(data).__name__}, an object is required")

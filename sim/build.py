@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from symlight.base.cache import cached
+from symlight.base.cache import cached, room
 from symlight.base.errors import UserError
+from symlight.base.plain_paths import plain_folder
 from symlight.base.tools import Progress, Tools
 from symlight.hw.compiler.verilog import CHECKS
 from symlight.hw.config import Engine
@@ -25,6 +26,7 @@ from .parts import CHANNEL_PREFIX, KERNEL_PREFIX, binding, channel_ports, define
 HERE = Path(__file__).parent / "harness"
 HARNESS = ("harness.cpp", "harness.h", "design.h", "thread_team.h", "axi_slave.h", "axi_rules.h", "hbm.h")
 LIBRARY = "libsymlight.so"
+MODELS = "models"  # room of the cache
 VERILATOR_FLAGS = (
     "-Mdir",
     "objects",
@@ -54,11 +56,6 @@ CXX_FLAGS = (
 )
 
 
-def default_cache() -> Path:
-    """Where libraries are kept unless the caller says otherwise."""
-    return Path.home() / ".cache" / "symlight" / "models"
-
-
 def build_model(
     sources: Sequence[Path] | Path,
     engine: Engine,
@@ -80,7 +77,7 @@ def build_model(
     engine : Engine
         Gives the number and the width of the memory ports.
     cache : Path
-        Folder of finished libraries; default `default_cache()`.
+        Folder of finished libraries; default: `models` in the user's cache.
     trace, assertions : bool
         Able to write VCD files; with the design's assertions. Both cost speed.
     whole : bool
@@ -112,7 +109,7 @@ def build_model(
     )
     tools = Tools()
     compiler = _Compiler(tools, {"OPT_FAST": optimise, **OPTIMISE}, jobs or os.cpu_count() or 1, progress)
-    cache = cache or default_cache()
+    cache = cache or room(None, MODELS)
 
     texts = {name: text for name, text in rtl.items() if text not in channel.values()}
     if channel:
@@ -133,6 +130,7 @@ def build_model(
             " ".join(CXX_FLAGS),
             *channel,
         ),
+        f"lib{CHANNEL_PREFIX}.a",
     )
     # Compiled in folder objects; harness and ports.h are one level up.
     include, archive = (f"-I../{PART}", f"../{PART}/lib{CHANNEL_PREFIX}.a") if channel else ("", "")
@@ -155,11 +153,14 @@ def build_model(
             f"-shared -Wl,-Bsymbolic -pthread {archive}",
             *(name for name in texts if name.endswith((".v", ".cpp"))),
         ),
+        LIBRARY,
     )
 
     def make(folder: Path) -> Path:
         if channel:  # in an entry of its own: kernels that differ in the number of channels share it
-            objects = _cached(cache, compiler.key(part), "objects", lambda empty: compiler.build(part, empty))
+            objects = _cached(
+                cache, compiler.key(part), "objects", lambda empty: _product(compiler.build(part, empty))
+            )
             (folder / PART).symlink_to(objects)
         return compiler.build(kernel, folder) / LIBRARY
 
@@ -177,11 +178,12 @@ def _channel_file(rtl: dict[str, bytes]) -> dict[str, bytes]:
 
 @dataclass(frozen=True)
 class _Recipe:
-    """A verilated model: class prefix, files, options of Verilator."""
+    """A verilated model: class prefix, files, options of Verilator, and the file that make ends with."""
 
     prefix: str
     texts: dict[str, bytes]
     options: tuple[str, ...]
+    result: str
 
 
 @dataclass(frozen=True)
@@ -206,9 +208,12 @@ class _Compiler:
         """The folder of objects, made in the empty `folder`."""
         for name, content in recipe.texts.items():
             (folder / name).write_bytes(content)
+        self.tools.link(folder)
         self.tools.verilate(folder, recipe.options, self.progress)
         objects = folder / "objects"
         self.tools.compile(objects, recipe.prefix, self.optimisations, self.jobs, self.progress)
+        if not (objects / recipe.result).is_file():
+            raise UserError(f"building the simulator: make ended well, but did not write {recipe.result}")
         return objects
 
 
@@ -229,7 +234,15 @@ def build_traffic(cache: Path | None = None) -> Path:
         tools.run([tools.cxx, *flags, str(HERE / names[0]), "-o", "libtraffic.so"], folder)
         return folder / "libtraffic.so"
 
-    return _cached(cache or default_cache(), key, "libtraffic.so", make)
+    return _cached(cache or room(None, MODELS), key, "libtraffic.so", make)
+
+
+def _product(objects: Path) -> Path:
+    """What a kernel needs of the channel's objects: archive and headers, a tenth of the whole."""
+    for file in objects.iterdir():
+        if file.suffix not in (".a", ".h"):
+            file.unlink()
+    return objects
 
 
 def _key(settings: Iterable[str], texts: dict[str, bytes]) -> str:
@@ -241,12 +254,10 @@ def _key(settings: Iterable[str], texts: dict[str, bytes]) -> str:
 
 def _cached(cache: Path, key: str, name: str, make: Callable[[Path], Path]) -> Path:
     """File or folder `name` of entry `key`: the only thing that is kept of what `make(folder)`, in an empty
-    folder, leaves there."""
+    folder with a plain path, leaves there."""
 
     def keep_result(entry: Path) -> None:
-        folder = entry / "build"
-        folder.mkdir()
-        os.replace(make(folder), entry / name)
-        shutil.rmtree(folder)
+        with plain_folder(entry) as folder:
+            shutil.move(make(folder), entry / name)
 
     return cached(cache, key, keep_result) / name

@@ -13,12 +13,13 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from symlight.base.errors import UserError
+from symlight.base.errors import UserError, in_words
 from symlight.hw.compiler.manifest import FORMAT_VERSION
 from symlight.hw.config import Engine
 from symlight.hw.interface import KERNEL_NAME
 
 MANIFEST = "manifest.json"
+AGAIN = "generate the kernel again (symlight verilog)"
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class KernelFolder:
         return "-".join((d[:8], d[8:12], d[12:16], d[16:20], d[20:]))
 
 
+@in_words()
 def read_kernel(path: str | Path) -> KernelFolder:
     """Read and check the kernel in folder `path` (a file in it will do); `UserError` says what is wrong with
     it."""
@@ -57,23 +59,21 @@ def read_kernel(path: str | Path) -> KernelFolder:
     try:
         manifest = json.loads(source.read_text())
     except FileNotFoundError:
-        raise UserError(f"{source} does not exist; generate the kernel first") from None
-    except (OSError, ValueError) as error:
-        raise UserError(f"{source} cannot be read: {error}; generate the kernel again") from error
+        raise UserError(f"{source} does not exist; give the folder of a kernel (symlight verilog)") from None
+    except ValueError as error:
+        raise UserError(f"{source} is not readable JSON: {error}; {AGAIN}") from error
     if not isinstance(manifest, dict) or manifest.get("format_version") != FORMAT_VERSION:
-        raise UserError(
-            f"{source}: this program reads format_version {FORMAT_VERSION}; generate the kernel again"
-        )
+        raise UserError(f"{source}: this program reads format_version {FORMAT_VERSION}; {AGAIN}")
     keys = {"format_version", "kernel", "build_id", "engine", "files"}
     if not keys <= set(manifest):
-        raise UserError(f"{source}: {sorted(keys - set(manifest))} are missing; generate the kernel again")
+        raise UserError(f"{source}: {sorted(keys - set(manifest))} are missing; {AGAIN}")
     if manifest["kernel"] != KERNEL_NAME:
         raise UserError(f"{source}: kernel {manifest['kernel']!r} is not {KERNEL_NAME!r}")
     build_id = manifest["build_id"]
     if not isinstance(build_id, str) or len(build_id) != 32 or not set(build_id) <= set("0123456789abcdef"):
         raise UserError(f"{source}: build_id {build_id!r} is not 32 hexadecimal digits")
     if not isinstance(manifest["files"], dict) or not isinstance(manifest["engine"], dict):
-        raise UserError(f"{source}: files and engine must be objects; generate the kernel again")
+        raise UserError(f"{source}: files and engine must be objects; {AGAIN}")
     sources = [_checked(source, name, entry) for name, entry in sorted(manifest["files"].items())]
     return KernelFolder(source.parent, build_id, Engine.from_json(manifest["engine"]), sources)
 
@@ -81,13 +81,13 @@ def read_kernel(path: str | Path) -> KernelFolder:
 def _checked(manifest: Path, name: str, entry: object) -> Path:
     file = manifest.parent / name
     if not isinstance(entry, dict) or "sha256" not in entry:
-        raise UserError(f"{manifest}: the entry of {name} has no sha256; generate the kernel again")
+        raise UserError(f"{manifest}: the entry of {name} has no sha256; {AGAIN}")
     try:
         digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    except OSError as error:
-        raise UserError(f"{file} cannot be read: {error}; generate the kernel again") from error
+    except FileNotFoundError:
+        raise UserError(f"{file} does not exist, but {MANIFEST} lists it; {AGAIN}") from None
     if digest != entry["sha256"]:
-        raise UserError(f"{file} is not the file that {MANIFEST} lists; generate the kernel again")
+        raise UserError(f"{file} is not the file that {MANIFEST} lists; {AGAIN}")
     return file
 
 

@@ -39,7 +39,7 @@ class SimOptions:
     trace : Path or None
         VCD file to write.
     cache : Path or None
-        Folder of built simulators; None: `build.default_cache()`.
+        Folder of built simulators; None: that of the user.
     progress : callable(stage, done, total)
         Told of the build's stages, then of "simulate" with the cycles of the run; None: silent.
     """

@@ -53,7 +53,8 @@ def channel_ports(text: str) -> list[Port]:
     listed = re.search(r"\((.*?)\);", module[0], re.S)[1].split(",")
     if sorted(port.name for port in ports) != sorted(name.strip() for name in listed):
         raise UserError(
-            f"the ports of module {CHANNEL_MODULE} are not declared one a line; generate the kernel again"
+            f"the ports of module {CHANNEL_MODULE} are not declared one a line; "
+            "generate the kernel again (symlight verilog)"
         )
     return ports
 

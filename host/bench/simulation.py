@@ -91,7 +91,7 @@ def about(package: Package, settings: BenchSettings, kernel: KernelInfo) -> dict
 def bench_package(
     package: Package,
     settings: BenchSettings,
-    cache: Path,
+    cache: Path | None,
     *,
     expected: ReferenceRun | None = None,
     threads: int | None = None,

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from symlight.base.cache import cached
+from symlight.base.cache import cached, room
 from symlight.base.errors import UserError
 from symlight.hw.config import BUILDS
 from symlight.model.config import preset
@@ -14,6 +14,7 @@ from ..device.packages import open_package
 from .simulation import BenchSettings
 
 MODEL, SEED, DENSITY = "194m", 1, 0.24  # the synthetic package of the table
+PACKAGES = "packages"  # room of the cache
 SHORT = BenchSettings(prefix=32, new_tokens=8)
 FULL = BenchSettings(prefix=480, new_tokens=4, state="load")
 BEGIN, END = (
@@ -46,7 +47,7 @@ def read_row(path: Path) -> dict | None:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         raise UserError(f"{path} is not the result of a benchmark ({error}); remove it") from error
 
 
@@ -60,7 +61,7 @@ def is_current(result: dict | None, facts: dict) -> bool:
     )
 
 
-def table_package(cache: Path, model: str) -> Package:
+def table_package(cache: Path | None, model: str) -> Package:
     """The synthetic package of the table: made once, kept in the cache; or the package of that path."""
     if model != MODEL:
         return open_package(model)
@@ -74,7 +75,7 @@ def table_package(cache: Path, model: str) -> Package:
         )
         save_package(folder / MODEL, synthesize(preset(MODEL), SEED, DENSITY), meta)
 
-    return open_package(str(cached(cache / "packages", f"{MODEL}-{SEED}-{DENSITY}", make) / MODEL))
+    return open_package(str(cached(room(cache, PACKAGES), f"{MODEL}-{SEED}-{DENSITY}", make) / MODEL))
 
 
 def results_table(results: list[dict]) -> str:

@@ -73,7 +73,7 @@ from ..terminal.results import print_json, write_json
 @click.option("--out", type=PATH, metavar="FILE", help="Write that object to a file.")
 @threads_option
 @cache_option
-def bench(model: str, cache: Path, as_json: bool, out: Path | None, threads: int | None, **values):
+def bench(model: str, cache: Path | None, as_json: bool, out: Path | None, threads: int | None, **values):
     """Measure a model: its passes on the simulated card, or throughput and energy of requests in rounds.
 
     On the simulated card every pass is measured by itself and compared with the integer reference; PREFIX

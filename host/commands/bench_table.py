@@ -63,7 +63,7 @@ def bench_table(
     force: bool,
     only_list: bool,
     threads: int | None,
-    cache: Path,
+    cache: Path | None,
 ):
     """Measure the standard table: builds, prefixes, memory limits and clocks."""
     console = stderr()

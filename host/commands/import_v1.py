@@ -52,8 +52,5 @@ def import_v1(checkpoint: str, tokenizer: str, out: Path, weights: str, name: st
         provenance={"checkpoint": checkpoint.rpartition("/")[2], "tensors": source.count},
     )
     with waiting(console, "writing the package"):
-        try:
-            save_v1(out, source.shape, meta, source.tensors(), pieces)
-        except OSError as error:
-            raise UserError(f"cannot write the package {out}: {error.strerror}") from error
+        save_v1(out, source.shape, meta, source.tensors(), pieces)
     click.echo(str(out))

@@ -23,7 +23,7 @@ from symlight.model.v1.package import V1Package
 
 from ..device.opening import import_pyxrt
 from ..device.packages import open_any
-from ..terminal.plain import PlainConsole
+from ..terminal.console import stdout
 from ..terminal.results import print_json
 
 MAX_CARDS = 32  # indices tried where pyxrt cannot enumerate devices
@@ -39,7 +39,7 @@ def inspect(path: str, as_json: bool):
     if as_json:
         print_json(about)
         return
-    console = PlainConsole()
+    console = stdout()
     for title, part in about.items():
         if isinstance(part, dict):
             table = Table(title=title, show_header=False, title_justify="left")
@@ -165,7 +165,7 @@ def devices(as_json: bool):
     table = Table("device", "state", "about")
     for entry in found:
         table.add_row(entry["device"], entry["state"], entry["about"])
-    PlainConsole().print(table)
+    stdout().print(table)
 
 
 def _processor() -> dict:

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from symlight.base.errors import UserError
-from symlight.base.files import write_whole
+from symlight.base.files import check_folder, write_whole
 from symlight.hw.config import BUILDS
 from symlight.model.config import PRESETS
 
@@ -39,7 +39,7 @@ COMMITTED = {"u50c": "194m", "sim4": "demo"}
     help="Instead: write into the manifest beside XCLBIN what was built.",
 )
 @cache_option
-def package(model: str, card: str, build: str, out: Path | None, sealed: Path | None, cache: Path):
+def package(model: str, card: str, build: str, out: Path | None, sealed: Path | None, cache: Path | None):
     """Write all that Vivado and v++ need to build a bitstream, or seal a bitstream that they have built."""
     # Slow to import, and needed only here; so below.
     from symlight.bitstreams.package import write_package
@@ -51,17 +51,14 @@ def package(model: str, card: str, build: str, out: Path | None, sealed: Path | 
         )
     if sealed is not None:
         refuse_given(["model", "card", "build"], "with --seal: the manifest says what was built")
-    try:
-        if sealed is not None:
-            click.echo(json.dumps(seal(sealed)["result"], indent=2))
-            return
-        shape, name = named_shape(model)
-        layout_on(engine_of(card, build), shape)  # refuse a model that does not fit before the long part
-        with ProgressView(stderr()) as progress:
-            kernel = obtain_kernel(card, build, cache, progress)
-        write_package(kernel.manifest.parent, out, shape, name)
-    except OSError as error:
-        raise UserError(f"cannot write to {out or sealed.parent}: {error.strerror}") from error
+        click.echo(json.dumps(seal(sealed)["result"], indent=2))
+        return
+    shape, name = named_shape(model)
+    layout_on(engine_of(card, build), shape)  # refuse what is wrong before the long part
+    check_folder(out)
+    with ProgressView(stderr()) as progress:
+        kernel = obtain_kernel(card, build, cache, progress)
+    write_package(kernel.manifest.parent, out, shape, name)
     for file in sorted(out.iterdir()):
         click.echo(str(file))
 
@@ -78,22 +75,20 @@ def package(model: str, card: str, build: str, out: Path | None, sealed: Path | 
     "--card", type=click.Choice(list(COMMITTED)), multiple=True, help="Only these cards; default: all."
 )
 @cache_option
-def manifests(out: Path, card: tuple[str, ...], cache: Path):
+def manifests(out: Path, card: tuple[str, ...], cache: Path | None):
     """Generate every kernel whose manifest a source tree carries, and write the manifests."""
+    check_folder(out)
     for name in card or COMMITTED:
         for build in BUILDS:
             with ProgressView(stderr()) as progress:
                 text = committed_manifest(name, build, cache, progress)
             folder = out / f"{name}-{build}"
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                write_whole(folder / MANIFEST, text)
-            except OSError as error:
-                raise UserError(f"cannot write to {folder}: {error.strerror}") from error
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(folder / MANIFEST, text)
             click.echo(f"{folder / MANIFEST} {json.loads(text)['build_id']}")
 
 
-def committed_manifest(card: str, build: str, cache: Path, progress) -> str:
+def committed_manifest(card: str, build: str, cache: Path | None, progress) -> str:
     """The text of the manifest of one kernel, before anything was built from it."""
     from symlight.bitstreams.package import manifest_text, package_manifest
 

@@ -89,7 +89,7 @@ def _training(checkpoint: Path) -> dict:
     try:
         report = json.loads(file.read_text(encoding="utf-8"))
         return {name: report[name] for name in PROVENANCE}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{file} is not the report of a training ({error!r}); remove it") from error
 
 

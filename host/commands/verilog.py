@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from symlight.base.errors import UserError
+from symlight.base.files import write_whole
 from symlight.hw.compiler.hbm_map import hbm_map
 
 from ..device.fitting import layout_on
@@ -26,12 +26,9 @@ def verilog(model: str, card: str, build: str, out: Path):
     console = stderr()
     shape, _ = named_shape(model)
     layout = layout_on(engine_of(card, build), shape)  # refuse a model that does not fit before the long part
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        with ProgressView(console) as progress:
-            write_kernel(out, card, build, progress)
-        (out / HBM_MAP).write_text(json.dumps(hbm_map(layout), indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"cannot write to {out}: {error.strerror}") from error
+    out.mkdir(parents=True, exist_ok=True)
+    with ProgressView(console) as progress:
+        write_kernel(out, card, build, progress)
+    write_whole(out / HBM_MAP, json.dumps(hbm_map(layout), indent=2) + "\n")
     for file in sorted(out.iterdir()):
         click.echo(str(file))

@@ -12,19 +12,19 @@ from pathlib import Path
 
 import click
 
-from symlight.base.cache import exclusive
+from symlight.base.cache import exclusive, room
 from symlight.base.errors import UserError
 from symlight.hw.compiler.layout import Layout
 from symlight.hw.interface import Flag, arguments
 from symlight.model.package import Package
 from symlight.model.v1.package import V1Package
 from symlight.model.weights import IntegerModel
-from symlight.sim.build import require_tools
+from symlight.sim.build import MODELS, require_tools
 
 from .card import Card
 from .driver import Accelerator
 from .identity import check_layout, check_xclbin
-from .kernels import MANIFEST, KernelInfo, default_cache, obtain_kernel, read_manifest
+from .kernels import MANIFEST, KernelInfo, engine_of, obtain_kernel, read_manifest
 from .machine import Machine, Progress, silent
 from .reference_machine import ReferenceMachine
 
@@ -47,7 +47,7 @@ class DeviceOptions:
     hbm: str = "timed"  # memory of the simulated card: timed or ideal
     refresh_seed: int = 1  # of the simulated card's refresh phases
     xclbin: Path | None = None  # xrt: the bitstream; its manifest.json lies beside it
-    cache: Path = field(default_factory=default_cache)
+    cache: Path | None = None  # of generated and compiled kernels; None: the user's (base.cache)
     dense: bool = False  # modes of a kernel that fixes none
     full_kv: bool = False
     watchdog: int | None = None  # cycles of a run
@@ -97,7 +97,8 @@ class OpenedDevice:
         if options.device == "reference":
             return ReferenceMachine(model)
         if options.device == "sim":
-            require_tools()  # before the kernel is generated, which takes a while
+            require_tools()  # what can be refused is refused before a kernel is generated
+            Layout(engine_of(options.card, options.build), model.shape)
             kernel = obtain_kernel(options.card, options.build, options.cache, progress)
             layout = check_layout(kernel, model.shape)
             api, xclbin = simulated_api(kernel, options, progress)
@@ -110,7 +111,7 @@ class OpenedDevice:
             layout = check_layout(kernel, model.shape)
             index = int(address or 0) if (address or "0").isdigit() else address
             self._stack.enter_context(
-                exclusive(options.cache, f"device {str(index).replace('/', '_')}", wait=False)
+                exclusive(room(options.cache, ""), f"device {str(index).replace('/', '_')}", wait=False)
             )
             rate = kernel.engine.clock_mhz * 1e6 / 2
             return self._accelerator(
@@ -160,7 +161,7 @@ def _cpu_machine(
 
     Of a package the packed weights are kept in the cache, a bare model is packed every time.
     """
-    from symlight.cpu.build import NoCompiler
+    from symlight.cpu.build import ROOM, NoCompiler
     from symlight.cpu.engine import Engine
     from symlight.cpu.isa import find
     from symlight.cpu.library import Library
@@ -169,7 +170,7 @@ def _cpu_machine(
 
     from .cpu_machine import CpuMachine
 
-    count, cache = _threads(options, threads), options.cache / "cpu"
+    count, cache = _threads(options, threads), room(options.cache, ROOM)
     try:
         library = Library(find(None), cache, progress)
     except NoCompiler as error:
@@ -189,6 +190,7 @@ def _v1_machine(
     options: DeviceOptions, kind: str, threads: str, package: V1Package, progress: Progress
 ) -> Machine:
     """SymbolicLight V1, which the CPU engine alone computes."""
+    from symlight.cpu.build import ROOM
     from symlight.cpu.v1.engine import EngineV1
 
     from .v1_machine import V1Machine
@@ -198,7 +200,8 @@ def _v1_machine(
             f"{package.path} is a package of SymbolicLight V1, which device {options.device!r} cannot run: "
             "its attention and projections are others than V2's; use --device cpu"
         )
-    engine = EngineV1(package, _threads(options, threads), cache=options.cache / "cpu", progress=progress)
+    cache = room(options.cache, ROOM)
+    engine = EngineV1(package, _threads(options, threads), cache=cache, progress=progress)
     return V1Machine(engine, options.device)
 
 
@@ -242,7 +245,7 @@ def simulated_api(kernel: KernelInfo, options: DeviceOptions, progress: Progress
         if stage != "simulate":  # runs show their tokens
             progress(stage, done, total)
 
-    cache = options.cache / "models"
+    cache = room(options.cache, MODELS)
     known = {"hbm": options.hbm, "seed": options.refresh_seed, "cache": cache, "progress": of_build}
     card.plug(SimOptions(**known, **options.simulation))
     return pyxrt_sim, str(kernel.manifest)

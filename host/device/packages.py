@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import symlight.model
-from symlight.base.errors import UserError
+from symlight.base.errors import UserError, in_words
 from symlight.model.config import PRESETS, ModelShape
 from symlight.model.package import Package, load_package
 from symlight.model.package_folder import V1, package_kind
@@ -49,11 +49,13 @@ def named_shape(name: str) -> tuple[ModelShape, str]:
     return package.shape, package.meta.name
 
 
+@in_words()
 def open_package(name: str) -> Package:
     """Load and check the package called `name`, of SymbolicLight V2."""
     return load_package(find_package(name))
 
 
+@in_words()
 def open_any(name: str, *, lazy: bool = False) -> Package | V1Package:
     """Load and check the package called `name`, of either kind; `lazy` as in `load_package`."""
     path = find_package(name)
@@ -77,7 +79,7 @@ def golden_runs(package: Package) -> list[GoldenRun]:
         runs = [GoldenRun(run["prompt_tokens"], run["tokens"]) for run in content["runs"]]
     except FileNotFoundError:
         return []
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"{file} is not a file of golden tokens ({error!r}); remove it or make it again"
         ) from error

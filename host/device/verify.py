@@ -21,6 +21,8 @@ from .reference_machine import ReferenceMachine
 class VerificationError(UserError):
     """Device and reference differ; the message names token, layer and operation."""
 
+    exit_code = 1
+
 
 class Verifier:
     """The reference's own session, kept in step with a machine's.

@@ -14,10 +14,20 @@ from symlight.base.printable import printable
 from ..library.completion import Token
 from .plain import KEPT, PlainConsole
 
+PIPE_WIDTH = 1000  # of a file or a pipe: nothing is cut or wrapped there
+
 
 def stderr() -> Console:
     """The console of everything that is not a result."""
     return PlainConsole(stderr=True)
+
+
+def stdout() -> Console:
+    """The console of results."""
+    console = PlainConsole()
+    if not console.is_terminal:
+        console.width = PIPE_WIDTH
+    return console
 
 
 class _Lines:

@@ -14,7 +14,7 @@ from symlight.sim.estimate.memory import Memory
 from symlight.sim.hbm import LEAST_BYTES
 
 from ..device.card import SCALAR_LIMIT
-from ..device.kernels import RUNTIME, default_cache
+from ..device.kernels import RUNTIME
 from ..device.opening import DeviceOptions
 
 PATH = click.Path(path_type=Path)
@@ -81,9 +81,8 @@ model_option = click.option(
 cache_option = click.option(
     "--cache",
     type=PATH,
-    default=default_cache,
     metavar="DIR",
-    help="Where generated and compiled kernels are kept.",
+    help="Where generated and compiled kernels are kept; default: symlight in the user's cache folder.",
 )
 threads_option = click.option(
     "--threads",

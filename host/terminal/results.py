@@ -6,17 +6,13 @@ from pathlib import Path
 
 import click
 
-from symlight.base.errors import UserError
 from symlight.base.files import write_whole
 from symlight.base.printable import printable_json
 
 
 def write_text(path: Path, text: str) -> None:
     """Write one text."""
-    try:
-        write_whole(path, text)
-    except OSError as error:
-        raise UserError(f"the result cannot be written to {path}: {error.strerror}") from error
+    write_whole(path, text)
 
 
 def write_json(path: Path, result: dict) -> None:

@@ -19,7 +19,7 @@ import subprocess
 import zlib
 from pathlib import Path
 
-from symlight.base.errors import UserError
+from symlight.base.errors import UserError, in_words
 
 PACKAGE = "sword-text-web"
 HELDOUT_EVERY = 25  # runs; the last of each 25 is held out
@@ -73,6 +73,7 @@ def fetch_web_bible(folder: Path) -> Path:
     return found
 
 
+@in_words()
 def parse_sword(folder: Path) -> Corpus:
     """Documents (chapters of verses, ASCII) of a SWORD `zText` module: files {ot,nt}.{bzs,bzv,bzz}.
 
@@ -91,8 +92,6 @@ def parse_sword(folder: Path) -> Corpus:
                 for start, size, _ in struct.iter_unpack("<III", blocks)
             ]
             entries = list(struct.iter_unpack("<IIH", verses))
-        except OSError as error:
-            raise UserError(f"cannot read the SWORD text in {folder}: {error}") from error
         except (zlib.error, struct.error) as error:
             raise UserError(f"{folder}/{testament}.* is damaged: {error}") from error
         for block, start, size in entries:
@@ -109,13 +108,14 @@ def parse_sword(folder: Path) -> Corpus:
     return [document for document in corpus if document]
 
 
+@in_words()
 def read_text(path: Path) -> Corpus:
     """Documents of a plain UTF-8 text file; blank lines end documents."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise UserError(f"there is no corpus file {path}") from error
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise UserError(f"cannot read the corpus file {path} as UTF-8 text: {error}") from error
     documents = [
         [line.strip() for line in part.splitlines() if line.strip()]

@@ -225,7 +225,7 @@ def load(path: Path) -> FloatModel:
             model.load_state_dict({name: file.get_tensor(name) for name in file.keys()})
     except FileNotFoundError as error:
         raise UserError(f"there is no checkpoint {path}") from error
-    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError, OSError) as error:
+    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise UserError(f"{path} is not a checkpoint of a float model: {error}") from error
     return model
 

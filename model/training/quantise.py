@@ -70,7 +70,7 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
         constants = {name: float(about["constants"][name]) for name in CONSTANTS}
     except FileNotFoundError as error:
         raise UserError(f"there is no checkpoint {path}") from error
-    except (SafetensorError, OSError, ValueError, TypeError, KeyError) as error:
+    except (SafetensorError, ValueError, TypeError, KeyError) as error:
         raise UserError(f"{path} is not a checkpoint of a float model ({error!r})") from error
     return Checkpoint(tensors, shape, constants, str(path))
 

@@ -100,7 +100,7 @@ def train_tokenizer(corpus: Corpus, path: Path, vocab: int) -> SentencePieceProc
                 minloglevel=1,
                 max_sentence_length=1 << 16,
             )
-        except (RuntimeError, OSError) as error:
+        except RuntimeError as error:
             raise UserError(f"the corpus does not give a tokenizer of {vocab} pieces: {error}") from error
     return SentencePieceProcessor(model_file=str(path))
 
@@ -162,10 +162,7 @@ class Data:
 
 def prepare(corpus: Corpus, folder: Path, vocab: int) -> Data:
     """Split `corpus`, train its tokenizer, and write tokenizer.model and the held-out files into `folder`."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot make the folder {folder}: {error}") from error
+    folder.mkdir(parents=True, exist_ok=True)
     text, heldout_text = corpora.split(corpus)
     tokenizer = train_tokenizer(text, folder / "tokenizer.model", vocab)
     data = Data(

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save as tensor_bytes
 
-from symlight.base.errors import UserError
+from symlight.base.errors import UserError, in_words
 
 from ..package_folder import (
     CONFIG,
@@ -144,6 +144,7 @@ def save_v1(
             (folder / TOKENIZER).write_bytes(tokenizer_bytes)
 
 
+@in_words()
 def load_v1(path: str | Path) -> V1Package:
     """Check a package; every fault is a `UserError` that names the file and the value."""
     path = Path(path)
@@ -180,7 +181,7 @@ class WeightFile:
                 name: (_DTYPES[entry["dtype"]], tuple(entry["shape"]), 8 + size + entry["data_offsets"][0])
                 for name, entry in header.items()
             }
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(
                 f"{file} is not a readable safetensors file of a V1 package ({error!r}); "
                 "build the package again"

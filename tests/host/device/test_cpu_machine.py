@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from symlight.base.cache import room
 from symlight.base.errors import UserError
-from symlight.cpu.build import COMPILER, default_cache
+from symlight.cpu.build import COMPILER, ROOM
 from symlight.cpu.engine import CHUNK, Engine
 from symlight.cpu.weights import Weights
 from symlight.host.device import opening as device
@@ -22,7 +23,7 @@ FIELDS = ("tokens", "stop_reason", "prompt_passes", "decode_passes")
 def compiled_once(tmp_path):
     """The commands' cache is new in every test; its libraries are those of the whole suite."""
     (tmp_path / "cache").mkdir()
-    (tmp_path / "cache" / "cpu").symlink_to(default_cache())
+    (tmp_path / "cache" / "cpu").symlink_to(room(None, ROOM))
 
 
 @pytest.fixture

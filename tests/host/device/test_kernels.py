@@ -40,7 +40,7 @@ def test_a_kernel_is_generated_once(tmp_path, monkeypatch):
     "change, sentence",
     [
         (None, "does not exist"),
-        ("{", "cannot be read"),
+        ("{", "is not readable JSON"),
         ("[]", "not the manifest of a kernel"),
         ({"kernel": "other"}, "describes kernel 'other'"),
         ({"build_id": "xyz"}, "build_id 'xyz' is not a hexadecimal number"),

@@ -1,0 +1,135 @@
+"""Commands of the system: in an environment that is cleaned, and never left running.
+
+However this process ends (an exception, a signal, even SIGKILL), what it started ends with it: every command
+runs under base/supervise.py, in a process group of its own.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+_SUPERVISE = Path(__file__).with_name("supervise.py")
+# What a compiler may need; everything else could change what make, Verilator or a compiler do.
+_KEPT = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LD_LIBRARY_PATH", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
+_KEPT_PREFIXES = ("CCACHE_", "DISTCC_", "ICECC_")
+# What changes a compiler's result, and is the user's way to say where things are: kept, and part of a key.
+_SEARCHED = (
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "LIBRARY_PATH",
+    "COMPILER_PATH",
+    "GCC_EXEC_PREFIX",
+    "SDKROOT",
+)
+_SEARCHED_PREFIXES = ("NIX_",)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a command ended.
+
+    Members
+    -------
+    status : int
+        Its exit code; a negative number is the signal that ended it.
+    lines : list of str
+        What it said on either stream, with line ends.
+    seconds : float
+        Processor time of the command and of what it started.
+    """
+
+    status: int
+    lines: list[str]
+    seconds: float
+
+    @property
+    def output(self) -> str:
+        return "".join(self.lines)
+
+
+def build_environment() -> dict[str, str]:
+    """The environment of compilers and make: what they need, and nothing else that the shell has."""
+    kept = {
+        name: value for name, value in os.environ.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)
+    }
+    return kept | searched_paths() | {"LC_ALL": "C"}
+
+
+def searched_paths() -> dict[str, str]:
+    """The part of `build_environment` that a compiler's result depends on."""
+    return {
+        name: value
+        for name, value in sorted(os.environ.items())
+        if name in _SEARCHED or name.startswith(_SEARCHED_PREFIXES)
+    }
+
+
+def run(
+    command: Sequence[str | Path],
+    folder: Path,
+    *,
+    environment: Mapping[str, str] | None = None,
+    on_line: Callable[[str], None] | None = None,
+    seconds: float | None = None,
+) -> Finished:
+    """Run a command in `folder` to its end; after `seconds` it is killed with all that it started.
+
+    `environment`: default `build_environment()`. `on_line` is called with every line of output. An exception
+    here kills the command, too. An `OSError` says that it could not be started.
+    """
+    watched, held = os.pipe()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(_SUPERVISE), str(watched), *map(str, command)],
+            cwd=folder,
+            env=dict(build_environment() if environment is None else environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+            pass_fds=(watched,),
+        )
+    except BaseException:
+        os.close(held)
+        raise
+    finally:
+        os.close(watched)
+    try:
+        return _read(process, on_line, seconds)
+    finally:
+        os.close(held)
+
+
+def _read(
+    process: subprocess.Popen, on_line: Callable[[str], None] | None, seconds: float | None
+) -> Finished:
+    lines: list[str] = []
+    late = None if seconds is None else threading.Timer(seconds, os.killpg, (process.pid, signal.SIGKILL))
+    try:
+        if late is not None:
+            late.start()
+        for line in process.stdout:
+            lines.append(line)
+            if on_line:
+                on_line(line)
+        _, status, usage = os.wait4(process.pid, 0)
+    except BaseException:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
+    finally:
+        if late is not None:
+            late.cancel()
+        process.stdout.close()
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return Finished(process.returncode, lines, usage.ru_utime + usage.ru_stime)

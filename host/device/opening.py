@@ -23,6 +23,7 @@ from symlight.sim.build import MODELS, require_tools
 
 from .card import Card
 from .driver import Accelerator
+from .fitting import layout_on
 from .identity import check_layout, check_xclbin
 from .kernels import MANIFEST, KernelInfo, engine_of, obtain_kernel, read_manifest
 from .machine import Machine, Progress, silent
@@ -98,7 +99,7 @@ class OpenedDevice:
             return ReferenceMachine(model)
         if options.device == "sim":
             require_tools()  # what can be refused is refused before a kernel is generated
-            Layout(engine_of(options.card, options.build), model.shape)
+            layout_on(engine_of(options.card, options.build), model.shape)
             kernel = obtain_kernel(options.card, options.build, options.cache, progress)
             layout = check_layout(kernel, model.shape)
             api, xclbin = simulated_api(kernel, options, progress)

@@ -9,7 +9,7 @@ from symlight.base.errors import UserError
 from symlight.sim import build
 from symlight.sim.manifest import read_kernel
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(60, func_only=True)  # not of what the fixtures build
 
 
 def test_second_build_is_the_first(standin, library, monkeypatch):

@@ -154,7 +154,7 @@ def test_a_result_that_is_no_json_is_one_sentence(tmp_path):
 def test_a_result_is_written_whole(tmp_path):
     write_json(tmp_path / "r.json", {"a": 1})
     assert json.loads((tmp_path / "r.json").read_text()) == {"a": 1} and len(list(tmp_path.iterdir())) == 1
-    with pytest.raises(UserError, match="cannot be written"):
+    with pytest.raises(FileNotFoundError, match="no/r.json"):
         write_json(tmp_path / "no" / "r.json", {})
 
 

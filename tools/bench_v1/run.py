@@ -6,6 +6,7 @@ machine's load meets all of them alike. Results are medians of the turns, and ra
 
 import contextlib
 import json
+import os
 import platform
 import statistics
 import subprocess
@@ -81,9 +82,13 @@ class Results:
     """What was measured; speeds are medians in tokens a second."""
 
     ratios: dict[str, float] = field(default_factory=dict)
+    ratios_processor_time: dict[str, float] = field(
+        default_factory=dict
+    )  # of one thread: other load leaves it
+    load_average: float = 0.0  # of the last minute, at the end: above the threads in use, others were running
     decode: dict[str, float] = field(default_factory=dict)
     prefill: dict[str, dict[str, float]] = field(default_factory=dict)  # by threads, by length
-    evolution: dict[str, float] = field(default_factory=dict)
+    evolution: dict[str, float] = field(default_factory=dict)  # of the processor's time
     peak_bytes: dict[str, int] = field(default_factory=dict)
     weight_bytes: dict[str, int] = field(default_factory=dict)
     densities: dict[str, float] = field(default_factory=dict)
@@ -91,23 +96,35 @@ class Results:
     bandwidth_share: float = 0.0  # weight bytes that decoding reads a second, over the line above
 
 
-def decode_in_turns(running: dict[str, Engine], tokens: int, watch=None) -> dict[str, list[float]]:
-    """Tokens a second of every turn, by engine; `watch(name)` is called after each turn."""
+@dataclass
+class Speeds:
+    """Tokens a second of every turn, by engine: of the clock, and of the processor's time."""
+
+    clock: dict[str, list[float]]
+    processor: dict[str, list[float]]
+
+    def ratio(self, one: str, other: str) -> float:
+        """The median over turns of one engine's speed over the other's in the same turn."""
+        return paired(self.clock, one, other)
+
+
+def decode_in_turns(running: dict[str, Engine], tokens: int, watch=None) -> Speeds:
+    """Decode `tokens` with every engine, in turns; `watch()` is called after each turn."""
     for engine in running.values():
         engine.ask("start", PROMPT)
-    speeds: dict[str, list[float]] = {name: [] for name in running}
+    speeds = Speeds({name: [] for name in running}, {name: [] for name in running})
     for turn in range(-1, tokens // TURN):  # the first warms up
         for name, engine in running.items():
-            seconds = engine.ask("decode", TURN if turn >= 0 else 2)["seconds"]
+            took = engine.ask("decode", TURN if turn >= 0 else 2)
             if turn >= 0:
-                speeds[name].append(TURN / seconds)
+                speeds.clock[name].append(TURN / took["seconds"])
+                speeds.processor[name].append(TURN / took["processor_seconds"])
         if watch is not None:
             watch()
     return speeds
 
 
 def paired(speeds: dict[str, list[float]], one: str, other: str) -> float:
-    """The median over turns of one engine's speed over the other's in the same turn."""
     return statistics.median(a / b for a, b in zip(speeds[one], speeds[other], strict=True))
 
 
@@ -123,9 +140,10 @@ def against_peers(package: Path, files: dict[str, Path], results: Results) -> No
         speeds = decode_in_turns(
             running, TOKENS, lambda: read.append(running["v1"].ask("read")["bytes_per_second"])
         )
-        results.decode |= medians(speeds)
+        results.decode |= medians(speeds.clock)
         for name in files:
-            results.ratios[f"decode_over_{name}"] = paired(speeds, "v1", name)
+            results.ratios[f"decode_over_{name}"] = speeds.ratio("v1", name)
+            results.ratios_processor_time[f"decode_over_{name}"] = paired(speeds.processor, "v1", name)
         tcam, down = running["v1"].ask("density")["density"]
         results.densities |= {"tcam": tcam, "down": down}
         results.read_bytes_per_second = statistics.median(read)
@@ -134,7 +152,9 @@ def against_peers(package: Path, files: dict[str, Path], results: Results) -> No
         touched = shape.layers * (square * (4 + tcam) + ffn * (1 + down))
         touched += shape.multiply_accumulates - shape.layers * (5 * square + 2 * ffn)
         results.weight_bytes["v1, a token"] = int(touched)
-        shares = [speed * touched / limit for speed, limit in zip(speeds["v1"], read[1:], strict=True)]
+        shares = [
+            speed * touched / limit for speed, limit in zip(speeds.processor["v1"], read[1:], strict=True)
+        ]
         results.bandwidth_share = statistics.median(shares)
         results.peak_bytes |= {name: engine.ask("memory")["peak_bytes"] for name, engine in running.items()}
 
@@ -143,8 +163,8 @@ def threads_and_prefill(package: Path, results: Results) -> None:
     """One and two threads; chunks."""
     with engines({"1": ("v1", package, 1), "2": ("v1", package, 2)}) as running:
         speeds = decode_in_turns(running, TOKENS)
-        results.decode["v1, 2 threads"] = medians(speeds)["2"]
-        results.ratios["threads_2_over_1"] = paired(speeds, "2", "1")
+        results.decode["v1, 2 threads"] = medians(speeds.clock)["2"]
+        results.ratios["threads_2_over_1"] = speeds.ratio("2", "1")
         over_decode = []
         rates: dict[str, dict[str, list[float]]] = {name: {} for name in running}
         for _ in range(3):
@@ -170,7 +190,7 @@ def evolution(packages: dict[str, Path], results: Results) -> None:
     }
     for name, command in variants.items():  # one at a time: float32 weights fill the memory
         with engines({name: command}) as running:
-            results.evolution |= medians(decode_in_turns(running, 2 * TURN))
+            results.evolution |= medians(decode_in_turns(running, 2 * TURN).processor)
             results.peak_bytes[name] = running[name].ask("memory")["peak_bytes"]
     plain, mixed, int8 = (
         results.evolution[f"{name}"]
@@ -230,6 +250,7 @@ def main(out: Path, work: Path, parts: tuple[str, ...]) -> None:
         threads_and_prefill(int8["int8"], results)
     if "evolution" in parts:
         evolution(int8 | make_packages(work, ("float32",)), results)
+    results.load_average = os.getloadavg()[0]
     about = {"commit": _commit(), "processor": _processor(), "paper": PAPER}
     write_whole(file, json.dumps({**about, **asdict(results)}, indent=2) + "\n")
     for name, ratio in results.ratios.items():

@@ -107,11 +107,12 @@ class Worker:
         return {"seconds": time.perf_counter() - began}
 
     def decode(self, count: int) -> dict:
-        began = time.perf_counter()
+        began, processor = time.perf_counter(), time.process_time()
         for _ in range(count):
             self._contender.ingest([self._token])
             self._token = self._contender.next_token()
-        return {"seconds": time.perf_counter() - began, "token": self._token}
+        seconds, processor = time.perf_counter() - began, time.process_time() - processor
+        return {"seconds": seconds, "processor_seconds": processor, "token": self._token}
 
     def read(self, _: int) -> dict:
         return {"bytes_per_second": self._contender.read()}

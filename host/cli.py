@@ -13,10 +13,12 @@ from .commands.bench_serve import bench_serve
 from .commands.bench_table import bench_table
 from .commands.chat import chat
 from .commands.estimate import estimate
+from .commands.eval import eval_command
 from .commands.generate import generate
 from .commands.import_v1 import import_v1
 from .commands.inspect import devices, inspect
 from .commands.packaging import manifests, package
+from .commands.profile import profile_command
 from .commands.project import project
 from .commands.quantise import quantise
 from .commands.random_model import old_name, random_model_command
@@ -57,6 +59,8 @@ for command in (
     random_model_command,
     old_name,
     import_v1,
+    eval_command,
+    profile_command,
     serve,
 ):
     cli.add_command(command)

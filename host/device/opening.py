@@ -194,7 +194,7 @@ def _v1_machine(
     from symlight.cpu.build import ROOM
     from symlight.cpu.v1.engine import EngineV1
 
-    from .v1_machine import V1Machine
+    from ..v1.machine import V1Machine
 
     if kind != "cpu":
         raise UserError(

@@ -11,7 +11,7 @@ import pytest
 
 from symlight.base.errors import UserError
 from symlight.host import cli
-from symlight.host.device import hub
+from symlight.host.v1 import hub
 from symlight.model.v1.config import V1_08B, V1_194M, small
 from symlight.model.v1.package import load_v1
 from tests.benches.host.v1_pieces import pieces

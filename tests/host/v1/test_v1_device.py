@@ -12,7 +12,7 @@ from symlight.host import cli
 from symlight.model.sampling import SamplingOptions
 from symlight.model.v1.float_model import FloatV1
 from symlight.model.v1.package import LOGIT_SCALE, V1Meta, load_v1, save_v1
-from tests.benches.host.v1_pieces import pieces
+from tests.benches.host.v1_pieces import TEXT, pieces
 from tests.benches.model.v1_worlds import model
 
 pytestmark = pytest.mark.timeout(240)  # the first test compiles
@@ -146,3 +146,59 @@ def test_an_interrupted_run_loses_the_session(package):
             machine.run([5], 1, None)
         machine.reset()
         assert machine.run([1, 5], 3, None).tokens == greedy(package, [1, 5], 3)
+
+
+def test_eval(package, tmp_path, capsys):
+    text = " ".join(TEXT * 6)
+    (tmp_path / "text").write_text(text)
+    arguments = ["eval", package.path, tmp_path / "text", "--sequence", 70]
+    found = json.loads(run(capsys, *arguments, "--json"))
+    tokens = np.array(package.encode(text))
+    assert len(tokens) > 140  # pieces longer than a chunk, and a shorter last one
+    runner, loss, best, top, count = FloatV1(package.shape, package.float_tensors()), 0.0, 0, 0, 0
+    for piece in (tokens[i : i + 70] for i in range(0, len(tokens), 70)):
+        if len(piece) < 2:
+            continue
+        for row, target in zip(runner.logits(piece[:-1]).astype(np.float64), piece[1:], strict=True):
+            order = np.argsort(-row)
+            loss += np.log(np.exp(row - row.max()).sum()) + row.max() - row[target]
+            best, top, count = best + (order[0] == target), top + (target in order[:5]), count + 1
+    assert found["predictions"] == count and found["tokens"] == len(tokens)
+    assert found["loss"] == pytest.approx(loss / count, abs=1e-4)
+    assert found["perplexity"] == pytest.approx(np.exp(loss / count), rel=1e-3)
+    assert found["bits_per_byte"] == pytest.approx(
+        loss / count * len(tokens) / np.log(2) / len(text), rel=1e-4
+    )
+    assert (found["top1"], found["top5"]) == (best / count, top / count)
+    assert "bits per byte" in run(capsys, *arguments)
+    (tmp_path / "text").write_text("")
+    assert cli.run(["eval", str(package.path), str(tmp_path / "text")]) == 2
+    assert "at least 2" in capsys.readouterr().err
+
+
+def test_profile(package, capsys):
+    arguments = ["profile", package.path, "--prompt", "the word was", "--max-new-tokens", 9]
+    found = json.loads(run(capsys, *arguments, "--json"))
+    prompt = package.encode("the word was")
+    tokens = [*prompt, *greedy(package, prompt, 9)]  # the last is ingested, too
+    runner = FloatV1(package.shape, package.float_tensors())
+    state = runner.start()
+    runner.advance(state, tokens[:1])
+    before = runner.counts.tcam.copy(), runner.counts.down.copy()
+    runner.advance(state, tokens[1:])
+    count = found["positions"]
+    assert count == len(tokens) - 1
+    for layer, row in enumerate(found["densities"]):
+        tcam = (runner.counts.tcam - before[0])[layer] / count / package.shape.width
+        down = (runner.counts.down - before[1])[layer] / count / package.shape.ffn
+        assert (row["tcam"], row["down"]) == pytest.approx((tcam, down))
+    assert found["dense_multiply_accumulates"] == package.shape.multiply_accumulates
+    assert found["multiply_accumulates"] < found["dense_multiply_accumulates"]
+    assert found["phases"]["up"]["microseconds"] > 0
+    assert "work done" in run(capsys, *arguments)
+
+
+@pytest.mark.parametrize("command", [["eval", "demo", "README.md"], ["profile", "demo", "--prompt", "x"]])
+def test_v2_is_measured_elsewhere(command, capsys):
+    assert cli.run(command) == 2
+    assert "this one is of V2" in capsys.readouterr().err

@@ -12,8 +12,8 @@ from symlight.model.sampling import choose
 from symlight.model.v1.config import V1Shape
 from symlight.model.v1.package import LOGIT_SCALE
 
-from .choosing import PLAIN, Features, Logits, RunOptions, check_options, logit_fields, logit_row
-from .machine import OnToken, RunResult, check_input
+from ..device.choosing import PLAIN, Features, Logits, RunOptions, check_options, logit_fields, logit_row
+from ..device.machine import OnToken, RunResult, check_input
 
 NEVER = -(1 << 40)  # logit of a vocabulary row that no token has: nothing draws it
 

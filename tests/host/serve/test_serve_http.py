@@ -1,6 +1,8 @@
 """host.serve: answers over HTTP are the library's texts; what is wrong is refused by name."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -175,6 +177,17 @@ def test_metrics_are_valid(server):
         assert f"symlight_{name}" in found, name
     densities = {sample.labels["site"]: sample.value for sample in found["symlight_density"].samples}
     assert set(densities) == {"qkv", "decay", "up", "down"} and all(0 < one < 1 for one in densities.values())
+
+
+def test_the_dashboard_shows_metrics_that_exist(server):
+    board = next(
+        folder / "examples" / "grafana_dashboard.json"
+        for folder in Path(__file__).resolve().parents
+        if (folder / "examples").is_dir()
+    )
+    shown = set(re.findall(r"symlight_\w+", board.read_text()))
+    text = server.client.get("/metrics").text
+    assert len(shown) > 12 and [name for name in sorted(shown) if name not in text] == []
 
 
 REFUSED = {

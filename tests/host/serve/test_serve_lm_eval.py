@@ -57,7 +57,7 @@ def test_a_task_has_the_scores_of_a_direct_computation(server, tmp_path, monkeyp
     result = lm_eval.simple_evaluate(
         model="local-completions",
         model_args={
-            "model": "demo", "base_url": f"{server.address}/v1/completions", "tokenizer": "demo",
+            "model": "demo", "base_url": f"{server.address}/v1/completions",
             "tokenizer_backend": "remote", "num_concurrent": 4, "max_retries": 1,
         },
         tasks=["verses"],

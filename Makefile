@@ -4,10 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed-$(shell cat pyproject.toml | cksum | cut -d' ' -f1)
 
-.PHONY: help demo test slow bench manifests lint card formal evidence clean
+.PHONY: help demo test slow bench bench-cpu manifests lint card formal evidence clean
 
 help:            ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
 
 $(STAMP):        # the virtual environment; made again when pyproject.toml changes
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,10 @@ slow: $(STAMP)   ## the full product of cases
 bench: $(STAMP)  ## the standard benchmark table at full size (hours; goes on where it was): benchmarks/, plot, README
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[plots]'
 	$(BIN)/symlight bench-table --out benchmarks --readme README.md
+
+bench-cpu: $(STAMP) ## the CPU paper's tables as ratios, random weights in all models (10 GB in build/): benchmarks/cpu-v1.json
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[peers]'
+	$(BIN)/python -m symlight.tools.bench_v1.run --out benchmarks
 
 manifests: $(STAMP) ## generate the kernels whose manifests are in bitstreams/, and rewrite these (minutes)
 	$(BIN)/symlight manifests --out bitstreams

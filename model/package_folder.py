@@ -45,7 +45,7 @@ V1 = Format(
     kind="symboliclight-v1",
     title="SymbolicLight V1",
     version=1,
-    use="it runs with `generate`, `chat`, `eval` and `profile` and --device cpu only",
+    use="it runs with `generate`, `chat`, `serve`, `eval` and `profile` and --device cpu only",
 )
 FORMATS = {form.kind: form for form in (V2, V1)}
 

@@ -37,6 +37,11 @@ class State:
         )
 
     @property
+    def nbytes(self) -> int:
+        """Memory of the arrays."""
+        return sum(getattr(self, name).nbytes for name in ARRAYS)
+
+    @property
     def populated(self) -> int:
         """Ring slots written so far; they are slots 0 .. populated - 1."""
         return min(self.position, self.shape.slots)

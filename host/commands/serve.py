@@ -6,7 +6,7 @@ import click
 
 from symlight.base.errors import UserError
 
-from ..device.packages import open_package
+from ..device.packages import open_any
 from ..terminal.console import ProgressView, stderr
 from ..terminal.options import PATH, FiniteRange, device_option, device_options, model_option, take_device
 
@@ -70,7 +70,7 @@ def serve(
         log_prompts=log_prompts,
     )
     settings.check()
-    package = open_package(model)
+    package = open_any(model)
     options = take_device(values)
     with run.bound_socket(settings) as listening:  # before the device, which may take a while
         with ProgressView(console) as progress:

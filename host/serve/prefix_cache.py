@@ -5,13 +5,6 @@ from collections.abc import Sequence
 
 from symlight.model.state import State
 
-_ARRAYS = ("membrane", "decay", "ring_k", "ring_v")
-
-
-def state_bytes(state: State) -> int:
-    """Memory of a state's arrays."""
-    return sum(getattr(state, name).nbytes for name in _ARRAYS)
-
 
 class PrefixCache:
     """States by the tokens that they have ingested, least recently used first out.
@@ -31,7 +24,7 @@ class PrefixCache:
 
     def keep(self, tokens: Sequence[int], state: State) -> None:
         """Keep `state`, which has ingested `tokens` and has none pending. The cache owns it from now on."""
-        key, size = tuple(tokens), state_bytes(state)
+        key, size = tuple(tokens), state.nbytes
         assert state.pending is None and state.position == len(key), (state.pending, state.position, len(key))
         if not key or size > self._limit:
             return
@@ -42,7 +35,7 @@ class PrefixCache:
         self.used += size
         while self.used > self._limit:
             _, old = self._entries.popitem(last=False)
-            self.used -= state_bytes(old)
+            self.used -= old.nbytes
 
     def longest(self, tokens: Sequence[int]) -> tuple[int, State] | None:
         """(tokens ingested, a copy of the state) of the longest entry that `tokens` begins with and goes

@@ -30,6 +30,11 @@ class V1MachineState:
     def position(self) -> int:
         return self.session.position
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays."""
+        return sum(array.nbytes for array in self.session.arrays.values())
+
     def copy(self) -> "V1MachineState":
         return V1MachineState(self.shape, self.session.copy(), self.pending)
 

@@ -63,10 +63,15 @@ class V1Shape:
         return self.anchors + self.window + 1
 
     @property
+    def head_rows(self) -> int:
+        """Inputs of a vocabulary row: residual width and bottleneck."""
+        return self.width + self.bottleneck
+
+    @property
     def multiply_accumulates(self) -> int:
         """Of a decode pass that skips nothing."""
         block = 5 * self.width**2 + 2 * self.width * self.ffn
-        head = self.vocab * (self.width + self.bottleneck) + self.width * self.bottleneck
+        head = self.vocab * self.head_rows + self.width * self.bottleneck
         return self.layers * block + head
 
     def to_json(self) -> dict:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from symlight.base.errors import UserError
 from symlight.host.serve.held_text import HeldText
-from symlight.host.serve.prefix_cache import PrefixCache, state_bytes
+from symlight.host.serve.prefix_cache import PrefixCache
 from symlight.host.serve.settings import ServerSettings, client_name, is_loopback, read_keys
 from symlight.model.config import preset
 from symlight.model.state import State
@@ -66,7 +66,7 @@ def test_the_longest_beginning_is_found_and_copied():
 
 
 def test_memory_is_bounded_and_the_oldest_goes_first():
-    size = state_bytes(State.new(SHAPE))
+    size = State.new(SHAPE).nbytes
     cache = PrefixCache(3 * size)
     for first in (1, 2, 3):
         cache.keep([first, 9], state_of([first, 9]))

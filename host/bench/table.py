@@ -13,6 +13,8 @@ from symlight.model.package import Package, PackageMeta, save_package
 from ..device.packages import open_package
 from .simulation import BenchSettings
 
+PAGE = "README.md"  # of the folder of results: all rows
+FIRST_ROWS = 5  # that the project's README shows: every build after a short prompt, one at a full ring
 MODEL, SEED, DENSITY = "194m", 1, 0.24  # the synthetic package of the table
 PACKAGES = "packages"  # room of the cache
 SHORT = BenchSettings(prefix=32, new_tokens=8)
@@ -79,7 +81,7 @@ def table_package(cache: Path | None, model: str) -> Package:
 
 
 def results_table(results: list[dict]) -> str:
-    """The README's table, in Markdown, of the standard rows; the paper's figures beside ours."""
+    """A table, in Markdown, of results; the paper's figures beside ours."""
     lines = [
         "| build | prefix | clock, in flight | decode pass, cycles | paper: device, host-observed "
         "| prompt pass | port utilisation | passes/s |",
@@ -110,7 +112,7 @@ def with_results(text: str, results: list[dict]) -> str:
     return f"{before}{BEGIN}\n\n{results_table(results)}\n{END}{after}"
 
 
-def read_results(folder: Path) -> list[dict]:
-    """The standard rows that have been measured, in the table's order."""
-    found = (read_row(folder / f"{row_name(row)}.json") for row in rows())
+def read_results(folder: Path, first: int | None = None) -> list[dict]:
+    """The standard rows that have been measured, in the table's order; of the `first` rows only."""
+    found = (read_row(folder / f"{row_name(row)}.json") for row in rows()[:first])
     return [one for one in found if one is not None]

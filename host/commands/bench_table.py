@@ -13,7 +13,9 @@ from symlight.base.errors import UserError
 
 from ..bench.simulation import about, bench_package, reference_run
 from ..bench.table import (
+    FIRST_ROWS,
     MODEL,
+    PAGE,
     is_current,
     read_results,
     read_row,
@@ -41,7 +43,7 @@ from ..terminal.results import write_json, write_text
     "--out", type=PATH, default="benchmarks", show_default=True, metavar="DIR", help="Folder of results."
 )
 @click.option(
-    "--readme", type=PATH, metavar="FILE", help="Write the results into the table of this file, too."
+    "--readme", type=PATH, metavar="FILE", help="Write the first rows into the table of this file, too."
 )
 @click.option(
     "--only",
@@ -100,12 +102,18 @@ def bench_table(
     if only_list:
         return
     _plot(console, out)
+    if (out / PAGE).exists():
+        _write_table(out / PAGE, read_results(out))
     if readme is not None:
-        write_text(readme, with_results(readme.read_text(encoding="utf-8"), read_results(out)))
+        _write_table(readme, read_results(out, FIRST_ROWS))
     if bad:
         raise VerificationError(
             f"these rows differ from the reference: {', '.join(bad)}; the files say where"
         )
+
+
+def _write_table(document: Path, results: list[dict]) -> None:
+    write_text(document, with_results(document.read_text(encoding="utf-8"), results))
 
 
 def _say(console, result: dict) -> None:

@@ -56,9 +56,9 @@ def quality_table(package: Package, checkpoint: Path | None, text: corpora.Corpu
     yield f"Held-out text: {size:,} bytes, {len(tokens):,} tokens, in sequences of 256 from a new session."
     yield from ("", "| held out | float | integer |", "|---|---|---|")
     real = None if loss is None else loss * len(tokens) / math.log(2) / size
-    yield f"| bits a byte | {_cell(real)} | {_cell(result.bits_per_byte(len(tokens), size))} |"
+    yield f"| bits per byte | {_cell(real)} | {_cell(result.bits_per_byte(len(tokens), size))} |"
     perplexity = None if loss is None else math.exp(loss)
-    yield f"| perplexity a token | {_cell(perplexity, '.2f')} | {_cell(result.perplexity, '.2f')} |"
+    yield f"| perplexity per token | {_cell(perplexity, '.2f')} | {_cell(result.perplexity, '.2f')} |"
     hits = None if choices is None else float((choices == tokens[1:]).mean())
     yield f"| next token is the greedy one | {_cell(hits, '.1%')} | {_cell(result.accuracy, '.1%')} |"
     yield f"| same greedy token as the float model | | {_cell(result.agreement, '.1%')} |"

@@ -66,7 +66,7 @@ def test_quality_on_heldout_text(package):
 def test_report(capsys):
     report.main(["--package", str(PACKAGE), "--heldout", str(SAMPLE)])
     printed = capsys.readouterr().out
-    assert "| bits a byte |  | 1." in printed and "| 3 | " in printed
+    assert "| bits per byte |  | 1." in printed and "| 3 | " in printed
 
 
 def test_report_refuses_what_it_cannot_read(tmp_path):

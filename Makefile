@@ -27,7 +27,7 @@ slow: $(STAMP)   ## the full product of cases
 
 bench: $(STAMP)  ## the standard benchmark table at full size (hours; goes on where it was): benchmarks/, plot, README
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[plots]'
-	$(BIN)/symlight bench-table --out benchmarks --readme README.md
+	$(BIN)/symlight bench-table --out benchmarks/kernel --page benchmarks/README.md --readme README.md
 
 bench-cpu: $(STAMP) ## the CPU paper's tables as ratios, random weights in all models (10 GB in build/): benchmarks/cpu-v1.json
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[peers]'

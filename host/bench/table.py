@@ -13,7 +13,6 @@ from symlight.model.package import Package, PackageMeta, save_package
 from ..device.packages import open_package
 from .simulation import BenchSettings
 
-PAGE = "README.md"  # of the folder of results: all rows
 FIRST_ROWS = 5  # that the project's README shows: every build after a short prompt, one at a full ring
 MODEL, SEED, DENSITY = "194m", 1, 0.24  # the synthetic package of the table
 PACKAGES = "packages"  # room of the cache

@@ -1,4 +1,4 @@
-"""`symlight bench-table`: the standard table of `make bench`, a file a row under benchmarks/, and the plot.
+"""`symlight bench-table`: the standard table of `make bench`, one file per row under benchmarks/kernel/, and the plot.
 
 A row that was measured with the same kernel, package and settings is not measured again, so an interrupted
 table goes on where it was.
@@ -15,7 +15,6 @@ from ..bench.simulation import about, bench_package, reference_run
 from ..bench.table import (
     FIRST_ROWS,
     MODEL,
-    PAGE,
     is_current,
     read_results,
     read_row,
@@ -40,8 +39,14 @@ from ..terminal.results import write_json, write_text
     help="Synthetic 194m, or the path of a package.",
 )
 @click.option(
-    "--out", type=PATH, default="benchmarks", show_default=True, metavar="DIR", help="Folder of results."
+    "--out",
+    type=PATH,
+    default="benchmarks/kernel",
+    show_default=True,
+    metavar="DIR",
+    help="Folder of results.",
 )
+@click.option("--page", type=PATH, metavar="FILE", help="Write all rows into the table of this file, too.")
 @click.option(
     "--readme", type=PATH, metavar="FILE", help="Write the first rows into the table of this file, too."
 )
@@ -59,6 +64,7 @@ from ..terminal.results import write_json, write_text
 def bench_table(
     model: str,
     out: Path,
+    page: Path | None,
     readme: Path | None,
     only: tuple[str, ...],
     card: str | None,
@@ -102,8 +108,8 @@ def bench_table(
     if only_list:
         return
     _plot(console, out)
-    if (out / PAGE).exists():
-        _write_table(out / PAGE, read_results(out))
+    if page is not None:
+        _write_table(page, read_results(out))
     if readme is not None:
         _write_table(readme, read_results(out, FIRST_ROWS))
     if bad:

@@ -23,6 +23,7 @@ from symlight.sim.estimate.estimate_report import Question, ask
 from symlight.sim.estimate.memory import Memory
 from tests.benches.places import ROOT
 
+RESULTS = ROOT / "benchmarks" / "kernel"
 TINY = Layout(config.build(config.card("sim4"), "partial-kv"), preset("tiny"))
 ABOUT = {"build": "partial-kv", "prefix": 32}
 
@@ -202,12 +203,12 @@ def test_the_plot(tmp_path):
 )
 def test_documents_show_the_committed_results(document, first):
     text = (ROOT / document).read_text()
-    assert bench_table.with_results(text, bench_table.read_results(ROOT / "benchmarks", first)) == text
+    assert bench_table.with_results(text, bench_table.read_results(RESULTS, first)) == text
 
 
 @pytest.mark.parametrize("row", bench_table.rows(), ids=bench_table.row_name)
 def test_committed_results_are_whole_and_bit_exact(row):
-    result = bench_table.read_row(ROOT / "benchmarks" / f"{bench_table.row_name(row)}.json")
+    result = bench_table.read_row(RESULTS / f"{bench_table.row_name(row)}.json")
     if result is None:
         pytest.skip("not measured yet")
     assert result["bit_exact"] is True and result["commit"]
@@ -224,7 +225,7 @@ def test_committed_results_are_whole_and_bit_exact(row):
 )
 def test_the_estimate_stands_beside_the_committed_results(row):
     """Full size, 3 %. A failure after a change of the design says that the results are old: `make bench`."""
-    result = bench_table.read_row(ROOT / "benchmarks" / f"{bench_table.row_name(row)}.json")
+    result = bench_table.read_row(RESULTS / f"{bench_table.row_name(row)}.json")
     if result is None:
         pytest.skip("not measured yet")
     memory = Memory(clock_mhz=result["clock"], hbm=row.hbm, bursts=row.max_bursts, bytes=row.max_bytes)

@@ -1,4 +1,4 @@
-"""`symlight bench-table`: the standard table of `make bench`, one file per row under benchmarks/kernel/, and the plot.
+"""`symlight bench-table`: the standard table of `make bench`, one file per row, and the plot.
 
 A row that was measured with the same kernel, package and settings is not measured again, so an interrupted
 table goes on where it was.

@@ -5,15 +5,20 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from .printable import printable
+
 
 class UserError(Exception):
     """Bad input or surroundings: the message names the file or value and says what to do.
 
     The command line prints it as one sentence and exits with `exit_code`; everything else that escapes is a
-    defect of symlight.
+    defect of symlight. Names out of files are in it as they are; as text it steers no terminal.
     """
 
     exit_code = 2
+
+    def __str__(self) -> str:
+        return printable(super().__str__(), keep="\n\t")
 
 
 _SPACE = "free some space there, or choose another place"

@@ -39,12 +39,15 @@ class Tokenizer:
         self._model = model
         try:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        except RuntimeError as error:
+            self.size = self._processor.get_piece_size()
+            ids = self.special()
+            # the pieces and what stands for an unknown one must be text
+            self._processor.id_to_piece(list(range(self.size)))
+            self._processor.decode([] if ids["unk"] is None else [ids["unk"]])
+        except (RuntimeError, UnicodeDecodeError) as error:
             raise UserError(
                 f"{source} is not a SentencePiece model ({error}); build the package again"
             ) from error
-        self.size = self._processor.get_piece_size()
-        ids = self.special()
         self.eos, self.bos, self._unknown = ids["eos"], ids["bos"], ids["unk"]
         self._spelled: dict[int, bytes | str] = {}
 

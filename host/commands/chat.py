@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from symlight.base.errors import UserError
@@ -19,6 +18,7 @@ from ..library.completion import Completion
 from ..library.model import Model
 from ..terminal.console import ProgressView, TextOutput, stderr
 from ..terminal.options import NonEmpty, device_option, device_options, model_option, take_device
+from ..terminal.plain import PlainConsole
 from ..terminal.prompts import read_line, unknown_sentence
 from ..terminal.sampling_options import CHAT, describe, resolve_sampling, sampling_options, take_sampling
 from ..terminal.turn_report import print_stats, print_summary
@@ -55,14 +55,14 @@ def chat(**values):
         Chat(model, sampling, given, console, values["max_new_tokens"], values["stop"]).loop()
 
 
-def _possible(model: Model, sampling: SamplingOptions, given: dict, console: Console) -> SamplingOptions:
+def _possible(model: Model, sampling: SamplingOptions, given: dict, console: PlainConsole) -> SamplingOptions:
     """Greedy where the default cannot be done; what was asked for is refused where it cannot."""
     try:
         model.check(sampling=sampling)
     except UserError as error:
         if given:
             raise
-        console.print(f"symlight: greedy, because {error}")
+        console.say(f"greedy, because {error}")
         return GREEDY
     return sampling
 
@@ -101,7 +101,7 @@ class Chat:
         model: Model,
         sampling: SamplingOptions,
         given: dict,
-        console: Console,
+        console: PlainConsole,
         n_new: int,
         stop: tuple[str, ...],
     ):
@@ -125,10 +125,7 @@ class Chat:
             except VerificationError:
                 raise
             except UserError as error:  # a wrong line does not end the conversation
-                self._say(str(error))
-
-    def _say(self, sentence: str) -> None:
-        self._console.print(f"symlight: {sentence}")
+                self._console.say(str(error))
 
     def _command(self, name: str, argument: str) -> bool:
         """Do a slash command; False ends the chat."""
@@ -161,7 +158,7 @@ class Chat:
     def _turn(self, line: str) -> None:
         session = self._session
         if sentence := unknown_sentence(self._model.tokenizer.unknown(line)):
-            self._say(sentence)
+            self._console.say(sentence)
         # A line of the user is a line of the text: it starts behind what the model wrote.
         prompt = ("\n" if session.started and line else "") + line
         output = TextOutput(show=True)

@@ -84,7 +84,7 @@ def generate(**values):
     package = open_any(values.pop("model"), lazy=True)
     prompt = take_prompt(values, package)
     if sentence := unknown_sentence(prompt.unknown):
-        console.print(f"symlight: {sentence}")
+        console.say(sentence)
     options = take_device(values)
     with ProgressView(console) as progress:
         model = Model(package, options, verify=values["verify"], progress=progress)

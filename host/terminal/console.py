@@ -17,7 +17,7 @@ from .plain import KEPT, PlainConsole
 PIPE_WIDTH = 1000  # of a file or a pipe: nothing is cut or wrapped there
 
 
-def stderr() -> Console:
+def stderr() -> PlainConsole:
     """The console of everything that is not a result."""
     return PlainConsole(stderr=True)
 

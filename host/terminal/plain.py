@@ -26,3 +26,7 @@ class PlainConsole(Console):
 
     def render_str(self, text: str, **options) -> Text:
         return super().render_str(printable(text, KEPT), **options)
+
+    def say(self, sentence: str) -> None:
+        """Something that a person should know, in one line however long it is."""
+        self.print(f"symlight: {sentence}", soft_wrap=True)

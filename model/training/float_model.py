@@ -29,6 +29,7 @@ from torch.nn import functional
 from symlight.base.errors import UserError
 
 from ..config import ModelShape
+from ..shapes import integers_from_json
 from .surrogates import Event, Lif, ReluL1Attention, Step
 
 
@@ -221,7 +222,8 @@ def load(path: Path) -> FloatModel:
     try:
         with safe_open(path, framework="pt") as file:
             about = json.loads((file.metadata() or {})["model"])
-            model = FloatModel(ModelShape.from_json(about["shape"]), FloatConstants(**about["constants"]))
+            shape = integers_from_json(ModelShape, about["shape"], str(path))
+            model = FloatModel(shape, FloatConstants(**about["constants"]))
             model.load_state_dict({name: file.get_tensor(name) for name in file.keys()})
     except FileNotFoundError as error:
         raise UserError(f"there is no checkpoint {path}") from error

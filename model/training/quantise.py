@@ -16,6 +16,7 @@ from symlight.base.errors import UserError
 
 from ..config import PRE_FRAC, RESIDUAL_FRAC, STATE_FRAC, ModelShape, Numerics
 from ..scaling import alibi_slopes, gelu_values, mix_gains, multiplier_shift, norm_tensors
+from ..shapes import integers_from_json
 from ..weights import IntegerModel
 
 UNIT = 1 << RESIDUAL_FRAC
@@ -66,12 +67,15 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}
         about = json.loads(metadata["model"])
-        shape = ModelShape.from_json(about["shape"])
+        shape = integers_from_json(ModelShape, about["shape"], str(path))
         constants = {name: float(about["constants"][name]) for name in CONSTANTS}
     except FileNotFoundError as error:
         raise UserError(f"there is no checkpoint {path}") from error
-    except (SafetensorError, ValueError, TypeError, KeyError) as error:
+    except (SafetensorError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise UserError(f"{path} is not a checkpoint of a float model ({error!r})") from error
+    for name, value in constants.items():
+        if not math.isfinite(value):
+            raise UserError(f"{path}: constant {name} is {value}, a number is required")
     return Checkpoint(tensors, shape, constants, str(path))
 
 

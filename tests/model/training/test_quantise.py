@@ -204,7 +204,12 @@ def test_bad_checkpoints(tmp_path, checkpoint):
     (tmp_path / "junk").write_bytes(b"junk" * 10)
     with pytest.raises(UserError, match="junk is not a checkpoint"):
         read_checkpoint(tmp_path / "junk")
-    for change, named in (({"constants": {}}, "lif_leak"), ({"shape": {"layers": 2}}, "missing fields")):
+    for change, named in (
+        ({"constants": {}}, "lif_leak"),
+        ({"shape": {"layers": 2}}, "m.safetensors.*field 'width' is missing"),
+        ({"shape": []}, "an object is required"),
+        ({"constants": dict.fromkeys(CONSTANTS, math.nan)}, "lif_leak is nan"),
+    ):
         with pytest.raises(UserError, match=named):
             read_checkpoint(write(tmp_path / "m.safetensors", checkpoint, **change))
 

@@ -4,6 +4,7 @@
     (hw.compiler.generate)
     kernel.xml, link.cfg, settings.tcl, build_id            what the scripts and the tools read
     build.sh, package_kernel.tcl, reports.tcl               the way to symlight.xclbin
+    floorplan.tcl                                           which part lies on which die (floorplan)
     out_of_context.tcl, out_of_context.xdc, ...             the kernel by itself                (platform)
     manifest.json                                           hw.compiler.manifest, and what is added here
 
@@ -25,14 +26,22 @@ from symlight.hw.config import Engine
 from symlight.hw.interface import KERNEL_NAME, arguments
 from symlight.model.config import ModelShape
 
+from .floorplan import floorplan_tcl
 from .kernel_xml import LIBRARY, VENDOR, VERSION, kernel_xml
 from .link import INSTANCE, bank, link_cfg
 from .platform import SCRIPTS, AlveoU50CPlatform, tcl_settings
 
 MANIFEST = "manifest.json"
-EXECUTABLE = "build.sh"
-# Parameters of every memory interface: INCR bursts of whole beats only (hw.axi).
-INTERFACE = {"SUPPORTS_NARROW_BURST": 0, "HAS_BURST": 0, "MAX_BURST_LENGTH": MAX_BURST}
+EXECUTABLE, FLOORPLAN = "build.sh", "floorplan.tcl"
+# Parameters of every memory interface: INCR bursts of whole beats only (hw.axi), and as many on their way
+# as the vendor's own example for this card asks for (the default is fewer).
+INTERFACE = {
+    "SUPPORTS_NARROW_BURST": 0,
+    "HAS_BURST": 0,
+    "MAX_BURST_LENGTH": MAX_BURST,
+    "NUM_READ_OUTSTANDING": 64,
+    "NUM_WRITE_OUTSTANDING": 64,
+}
 
 
 def package_manifest(kernel: dict, shape: ModelShape, model: str) -> dict:
@@ -71,6 +80,7 @@ def write_package(kernel: Path, out: Path, shape: ModelShape, model: str) -> dic
     texts |= {
         "kernel.xml": kernel_xml(engine),
         "link.cfg": link_cfg(engine),
+        FLOORPLAN: floorplan_tcl(engine),
         "build_id": manifest["build_id"] + "\n",
         "settings.tcl": tcl_settings(
             {

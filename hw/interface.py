@@ -11,6 +11,8 @@ from dataclasses import dataclass
 KERNEL_NAME = "symlight"
 MAILBOX_MAGIC = 0x534C5632  # "SLV2"
 NO_EOS = 0x7FFFFFFF  # value of the `eos` argument that no token equals
+CHANNEL_BITS = 5  # of a channel's number: a card has at most 32
+LONG_WATCHDOG_SHIFT = 10  # 31 bits of cycles are 12 s at 175 MHz, of these units 3.5 h
 
 
 class Command(enum.IntEnum):
@@ -31,6 +33,7 @@ class Flag(enum.IntFlag):
     FULL_KV = 2  # load the whole ring
     LOGITS = 4  # write the logits of every evaluated head to the channels' buffers; the last one's stay
     REPLACE_PENDING = 8  # forget the pending token: the prompt's first takes its place
+    LONG_WATCHDOG = 16  # `watchdog` counts 2^LONG_WATCHDOG_SHIFT cycles
 
 
 class Status(enum.IntEnum):
@@ -62,6 +65,7 @@ class ErrorCode(enum.IntEnum):
     SESSION_FULL = 7  # the position would pass 2^20
     BAD_TOKEN = 8  # a prompt id outside the vocabulary; error_address is the id
     NEEDS_RESET = 9  # a run before this one faulted; RESET, LOAD or RESTORE starts afresh
+    STUCK_PORT = 10  # port error_channel never answered: until the card is programmed again nothing is done
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The whole kernel: control registers, sequencer, vector unit, and a channel for every HBM pseudo-channel."""
 
-from amaranth.hdl import Assert, Cat, Instance, Module, Mux, ResetInserter, Signal
+from amaranth.hdl import Assert, Cat, Instance, Module, Mux, ResetInserter, ResetSignal, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -14,6 +14,7 @@ from .mailbox import Mailbox, TokenWriter
 from .sequencer.argmax import Argmax
 from .sequencer.dispatch import Dispatcher
 from .sequencer.load import LoadUnit
+from .sequencer.port_watch import PortWatch
 from .sequencer.session import Session
 from .sequencer.state_transfer import StateUnit
 from .sequencer.store import Barrier, OperationTable
@@ -39,6 +40,8 @@ _STATUS = data.StructLayout(
         "fault_address": 32,
     }
 )
+# Of registers that carry a reset over the card: neither merged with equal ones nor made a shift register.
+OWN_REGISTER = {"keep": "true", "shreg_extract": "no"}
 BUS_REGISTERS = 1  # registers between the sequencer and the channels' inputs
 
 
@@ -311,11 +314,14 @@ class Kernel(wiring.Component):
         resetting, self._abort = Signal(), Signal()
         m.d.sync += [resetting.eq(soft), self._abort.eq(self._session.abort)]
         for k in range(engine.channels):
+            # A reset register a channel, to lie where it lies; kept apart though all are equal.
+            reset = Signal(init=1, reset_less=True, name=f"reset{k:02d}", attrs=OWN_REGISTER)
+            m.d.sync += reset.eq(ResetSignal() | resetting)
             if self._inline:
                 channel = Channel(engine)
-                m.submodules[f"channel{k:02d}"] = ResetInserter(resetting)(channel)
+                m.submodules[f"channel{k:02d}"] = ResetInserter(reset)(channel)
             else:
-                channel = ModuleInstance(channel_signature(engine), CHANNEL_MODULE, reset=resetting)
+                channel = ModuleInstance(channel_signature(engine), CHANNEL_MODULE, reset=reset)
                 m.submodules[f"channel{k:02d}"] = channel
             channels.append(channel)
             m.d.comb += [
@@ -371,10 +377,17 @@ class Kernel(wiring.Component):
         m.d.sync += [
             dispatch.command_room.eq(Cat(s.command_room for s in states).all()),
             dispatch.kv_room.eq(Cat(s.kv_room for s in states).all()),
-            session.channels_quiet.eq(Cat(s.quiet for s in states).all()),
             self._mailbox.writes_quiet.eq(Cat(s.write_quiet for s in states).all()),
             self._write_room.eq(states[0].write_room),
             session.fault.eq(Cat(s.fault for s in states).any()),
+        ]
+        m.submodules.ports = ports = PortWatch(len(states))
+        m.d.comb += [
+            ports.quiet.eq(Cat(s.quiet for s in states)),
+            ports.waiting.eq(session.waiting),
+            session.channels_quiet.eq(ports.all_quiet),
+            session.stuck.eq(ports.stuck),
+            session.stuck_channel.eq(ports.channel),
         ]
         for k, status in reversed(list(enumerate(states))):
             with m.If(status.fault):

@@ -13,7 +13,7 @@ import numpy as np
 from symlight.base.errors import UserError
 from symlight.hw.compiler.image import build_images
 from symlight.hw.compiler.layout import Layout
-from symlight.hw.interface import NO_EOS, Command, Flag, Io, StopReason
+from symlight.hw.interface import LONG_WATCHDOG_SHIFT, NO_EOS, Command, Flag, Io, StopReason
 from symlight.model.state import State
 from symlight.model.weights import IntegerModel
 
@@ -205,7 +205,7 @@ class Accelerator:
 
     def _default_watchdog(self, passes: int) -> int:
         one = 4 * self._layout.size + 20_000 * self.shape.layers + 50_000
-        return min(SCALAR_LIMIT - 1, one * passes)
+        return min((SCALAR_LIMIT - 1) << LONG_WATCHDOG_SHIFT, one * passes)
 
     def read_state(self) -> State:
         """The whole session state, read back from the device."""
@@ -268,7 +268,7 @@ class Accelerator:
         self._card.write("io", Io.MAILBOX, np.zeros(MAILBOX_BYTES, np.uint8))
         arguments = {"n_prompt": 0, "n_new": 0, "eos": NO_EOS, "flags": self._flags, **scalars}
         try:
-            self._card.start(command=command, run_id=self._run_id, watchdog=watchdog, **arguments)
+            self._card.start(command=command, run_id=self._run_id, **_with_watchdog(arguments, watchdog))
             self._wait(watchdog, poll)
             mailbox = Mailbox.decode(bytes(self._card.read("io", Io.MAILBOX, MAILBOX_BYTES)), self._run_id)
             if mailbox.build_id != self._build_id:
@@ -309,3 +309,11 @@ class Accelerator:
             if self._card.wait(POLL_MS):
                 return
         self._dead = "a run was interrupted and is still going on"
+
+
+def _with_watchdog(arguments: dict[str, int], cycles: int) -> dict[str, int]:
+    """Arguments of a run for at most `cycles` cycles: in longer units where they do not fit a scalar."""
+    if cycles < SCALAR_LIMIT:
+        return {**arguments, "watchdog": cycles}
+    units = -(-cycles >> LONG_WATCHDOG_SHIFT)
+    return {**arguments, "flags": arguments["flags"] | Flag.LONG_WATCHDOG, "watchdog": units}

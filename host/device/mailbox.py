@@ -121,6 +121,8 @@ class Mailbox:
             ErrorCode.SESSION_FULL: "the session is full; reset it and start a new one",
             ErrorCode.BAD_TOKEN: f"token {self.error_address} of the prompt is outside the model's "
             "vocabulary",
+            ErrorCode.STUCK_PORT: f"memory port m_axi_hbm{self.error_channel:02d} never answered, and the "
+            "kernel takes no more work; reset the card (`xbutil reset`), and check the link if it repeats",
             ErrorCode.NEEDS_RESET: "an earlier run failed; reset the session and start again",
         }
         unknown = (

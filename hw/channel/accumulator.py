@@ -1,7 +1,7 @@
 """Words of accumulators in distributed RAM, with a one-cycle read-modify-write loop and a drain port of their
 own."""
 
-from amaranth.hdl import Assert, Module, Mux, Signal, signed
+from amaranth.hdl import Assert, C, Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -19,6 +19,9 @@ class AccumulatorBank(wiring.Component):
     lanes, depth : int
     width : int
         Bits of an accumulator.
+    carries : bool
+        Every odd lane's addend comes with a carry, another 0 or 1 to add: its product was made in one
+        multiplier with its neighbour's.
 
     Attributes
     ----------
@@ -30,7 +33,7 @@ class AccumulatorBank(wiring.Component):
 
     Members
     -------
-    add : {valid, address} and, a cycle later, addends
+    add : {valid, address} and, a cycle later, addends (and carries, if any, a bit for each odd lane)
     drain : {valid, read, address} and, a cycle later, word; with `valid`, which goes with `read`, the word is
         drained: it is zero from then on
     clear : In
@@ -40,15 +43,16 @@ class AccumulatorBank(wiring.Component):
     ADD_LATENCY = 2
     DRAIN_LATENCY = 1
 
-    def __init__(self, *, lanes: int, depth: int, width: int = 32):
-        self._lanes, self._depth, self._width = lanes, depth, width
+    def __init__(self, *, lanes: int, depth: int, width: int = 32, carries: bool = False):
+        self._lanes, self._depth, self._width, self._carries = lanes, depth, width, carries
         word = data.ArrayLayout(signed(width), lanes)
+        add = {"valid": Out(1), "address": Out(range(depth)), "addends": Out(word)}
+        if carries:
+            add["carries"] = Out(lanes // 2)
         super().__init__(
             {
                 "clear": In(1),
-                "add": In(
-                    wiring.Signature({"valid": Out(1), "address": Out(range(depth)), "addends": Out(word)})
-                ),
+                "add": In(wiring.Signature(add)),
                 "drain": In(
                     wiring.Signature(
                         {"valid": Out(1), "read": Out(1), "address": Out(range(depth)), "word": In(word)}
@@ -100,13 +104,20 @@ class AccumulatorBank(wiring.Component):
             read.addr.eq(address),
             write.addr.eq(address),
             write.en.eq(valid),
-            # the word that passes no gate first: it alone feeds the carries, so the gate costs no LUT
-            write.data.eq(self.add.addends[lane] + base),
+            write.data.eq(self._sum(lane, base)),
             drain.addr.eq(self.drain.address),
         ]
         word = Signal(signed(self._width), name=f"word_{lane}", reset_less=True)
         m.d.sync += word.eq(Mux(there, drain.data, 0))
         m.d.comb += self.drain.word[lane].eq(word)
+
+    def _sum(self, lane, base):
+        """The word that passes no gate first: it alone feeds the carries, so the gate costs no LUT."""
+        addend = self.add.addends[lane]
+        if not (self._carries and lane % 2):
+            return addend + base
+        # One carry chain: the bit below the numbers makes the carry.
+        return (Cat(self.add.carries[lane // 2], addend) + Cat(C(1, 1), base))[1:]
 
     def _check(self, m, valid, address):
         with m.If(self.drain.valid):

@@ -157,7 +157,8 @@ class AttentionEngine(wiring.Component):
     def _store(self, m, intake, plan, keys, values):
         """Words of the current token go to staging and writer; beats from memory take the other cycles."""
         current, value = Signal(), Signal()
-        out = self.writes
+        out, written = self.writes, Signal(write_layout(self._engine), reset_less=True)
+        m.d.comb += out.payload.eq(written)
         address = Signal.like(keys.write.address, reset_less=True)
         word = Signal.like(keys.write.data.as_value(), reset_less=True)
         m.d.comb += [
@@ -183,9 +184,9 @@ class AttentionEngine(wiring.Component):
         with m.If(current):
             m.d.sync += [
                 out.valid.eq(1),
-                out.payload.io.eq(0),
-                out.payload.address.eq(plan.address + intake.kv.beat),
-                out.payload.data.eq(intake.kv.word),
+                written.io.eq(0),
+                written.address.eq(plan.address + intake.kv.beat),
+                written.data.eq(intake.kv.word),
                 Assert(~out.valid | out.ready, "the writer did not take a word of the current token in time"),
             ]
 
@@ -285,7 +286,7 @@ class AttentionEngine(wiring.Component):
         engine = self._engine
         m.submodules.answer = answer = DrainPort(engine=engine, bank=Source.WEIGHTED, fixed=Source.WEIGHT)
         connect(m, flipped(self.drain), answer.drain)
-        dens = [Signal(DEN_BITS, name=f"den_{head}") for head in range(engine.heads)]
+        dens = [Signal(DEN_BITS, name=f"den_{head}", reset_less=True) for head in range(engine.heads)]
         den = Array(dens)[unit.head]
         with m.If(valid & unit.first):
             m.d.sync += den.eq(den + unit.weight)

@@ -7,7 +7,7 @@ from amaranth.utils import exact_log2
 
 from ..axi import MAX_BURST, PAGE_BYTES
 from ..config import Engine
-from ..lib.queue import Slice
+from ..lib.slice import Slice
 from ..types import BEAT_ADDRESS
 
 RUN = data.StructLayout({"address": BEAT_ADDRESS, "beats": BEAT_ADDRESS})  # consecutive beats

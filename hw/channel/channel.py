@@ -191,7 +191,7 @@ class Channel(wiring.Component):
     def _commands(self, m):
         """Commands to the queues of the three parts that work them; a part's queue is as deep as the room
         that is promised."""
-        valid, command = Signal(), Signal(ChannelCommand)
+        valid, command = Signal(), Signal(ChannelCommand, reset_less=True)
         m.d.sync += valid.eq(self.command_valid)
         with m.If(self.command_valid):
             m.d.sync += command.eq(self.command)
@@ -217,7 +217,7 @@ class Channel(wiring.Component):
     def _ring(self, m):
         """KV commands to loader and attention, and this channel's place in the ring."""
         levels = []
-        valid, command = Signal(), Signal(KvCommand)
+        valid, command = Signal(), Signal(KvCommand, reset_less=True)
         m.d.sync += [valid.eq(self.kv_valid), command.eq(self.kv)]
         for name, unit in (("loader", self._loader.commands), ("attention", self._attention.commands)):
             m.submodules[f"{name}_commands"] = queue = Queue(KvCommand, depth=KV_QUEUE)
@@ -261,7 +261,7 @@ class Channel(wiring.Component):
         connect(m, loader.runs, fetch.kv_runs)
         connect(m, fetch.kv, loader.beats)
         connect(m, loader.arrivals, attention.arrivals)
-        cast_valid, cast = Signal(), Signal(broadcast_layout(self._engine))
+        cast_valid, cast = Signal(), Signal(broadcast_layout(self._engine), reset_less=True)
         m.d.sync += cast_valid.eq(self.cast_valid)
         with m.If(self.cast_valid):
             m.d.sync += cast.eq(self.cast)
@@ -295,7 +295,7 @@ class Channel(wiring.Component):
     def _drains(self, m):
         """Drain requests to the lane group and attention; answers of this column, side beats, counts."""
         lanes, attention, fetch = self._lanes, self._attention, self._fetch
-        valid, request = Signal(), Signal(DrainRequest)
+        valid, request = Signal(), Signal(DrainRequest, reset_less=True)
         m.d.sync += valid.eq(self.request_valid)
         with m.If(self.request_valid):
             m.d.sync += request.eq(self.request)
@@ -303,7 +303,11 @@ class Channel(wiring.Component):
         mine = Signal()
         m.d.comb += mine.eq(valid & (column == request.column))
         for part in (lanes, attention):
-            m.d.comb += [part.drain.valid.eq(mine), part.drain.request.eq(request)]
+            m.d.comb += [
+                part.drain.asked.eq(valid),
+                part.drain.valid.eq(mine),
+                part.drain.request.eq(request),
+            ]
         m.d.comb += fetch.count_index.eq(request.address)
         answered, counted = Signal(), Signal()  # as late as the words of lane group and attention
         m.d.sync += [answered.eq(valid), counted.eq(mine & (request.source == Source.COUNTER))]
@@ -314,11 +318,13 @@ class Channel(wiring.Component):
             Mux(counted, count, 0),
             lanes.side.data.as_value(),
         ]
+        word = Signal.like(self.drain.as_value(), reset_less=True)
         m.d.sync += [
             self.drain_valid.eq(answered),
             self.side_valid.eq(lanes.side.valid),
-            self.drain.as_value().eq(reduce(or_, parts)),
+            word.eq(reduce(or_, parts)),
         ]
+        m.d.comb += self.drain.as_value().eq(word)
         m.d.sync += [self.op_done.eq(lanes.op_done), self.attention_done.eq(attention.att_done)]
 
     def _bus(self, m):

@@ -11,10 +11,12 @@ from ..types import DrainRequest, Source, drain_layout
 def drain_port(engine: Engine) -> wiring.Signature:
     """A request, and `DrainPort.LATENCY` cycles later `word_valid` and a word.
 
+    `asked` is high with every request that passes the channel, for this column (`valid`) or another.
     `word` is undefined unless `word_valid` is high; the consumer masks it where the units are joined.
     """
     return wiring.Signature(
         {
+            "asked": Out(1),
             "valid": Out(1),
             "request": Out(DrainRequest),
             "word_valid": In(1),

@@ -13,7 +13,7 @@ from amaranth.utils import exact_log2
 from ..axi import BURST_INCR, MAX_BURST, byte_address
 from ..config import Engine
 from ..interface import Traffic
-from ..lib.queue import Slice
+from ..lib.slice import Slice
 from ..types import BEAT_ADDRESS, ChannelCommand, Work, beat_layout
 from .burst import RUN, BurstMerger
 from .gather import ROW

@@ -1,11 +1,11 @@
 """Lane group of a channel: multiply-accumulate lanes that execute channel commands on the stream of beats.
 
 commands ─► queue ─► control ─┐
-items (value) ────────────────┼─► value * byte, a lane each ─┬─► accumulator words ─► drain
-beats (lanes bytes) ──────────┴─► side output                └─► head ─► best row ──► drain
+items (value) ────────────────┼─► value * byte, two lanes a multiplier ─► accumulator words ─┬─► drain
+beats (lanes bytes) ──────────┴─► side output                    tile ─► head ─► best row ───┘
 """
 
-from amaranth.hdl import Assert, Module, Mux, Signal, signed
+from amaranth.hdl import Assert, Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -18,6 +18,8 @@ from .head import Head
 from .logits import LogitWriter
 
 COMMANDS = 8  # commands a channel holds
+HEAD_WORDS = 2  # accumulator words, the last ones, that take the head's tiles in turn
+_FIELD = 18  # bits between the products of two lanes in one multiplier, which is 27 bits by 18
 
 
 class _Mode(data.Struct):
@@ -203,7 +205,7 @@ class LaneGroup(wiring.Component):
         back takes longer, so the sums complete on the request's way.
     HEAD_LATENCY : int
         Cycles from the transfer of a HEAD command's last beat to `op_done`, unless an earlier tile is still
-        draining.
+        draining, or a drain request takes its turn.
     DRAIN_LATENCY : int
         Cycles from a drain request to its word.
     SIDE_LATENCY : int
@@ -235,7 +237,7 @@ class LaneGroup(wiring.Component):
     def __init__(self, *, engine: Engine):
         self._engine = engine
         self._head = Head(engine=engine)
-        self.HEAD_LATENCY = self._head.LATENCY + 2
+        self.HEAD_LATENCY = self._head.LATENCY + 3
         super().__init__(
             {
                 "index": In(5),
@@ -256,7 +258,10 @@ class LaneGroup(wiring.Component):
         m.submodules.queue = queue = Queue(ChannelCommand, depth=COMMANDS)
         m.submodules.control = control = _Control(engine)
         m.submodules.bank = bank = AccumulatorBank(
-            lanes=engine.lanes, depth=engine.accumulators, width=engine.matrix_bits
+            lanes=engine.lanes,
+            depth=engine.accumulators,
+            width=max(engine.matrix_bits, engine.head_bits),
+            carries=True,
         )
         m.submodules.head = head = self._head
         m.submodules.logits = logits = LogitWriter(engine=engine)
@@ -285,52 +290,71 @@ class LaneGroup(wiring.Component):
             head.scale.valid.eq(control.scale),
             head.scale.half.eq(control.half),
             head.scale.beat.eq(self.beats.payload),
-            bank.add.valid.eq(products.add),
-            bank.add.address.eq(products.word),
-            head.end.eq(products.tile),
+            bank.add.valid.eq(products.add | products.head),
         ]
         m.d.comb += self.op_done.eq(control.token.last | control.head_done)  # a register takes it outside
-        side = self.side.data.as_value()
+        side = Signal.like(self.side.data.as_value(), reset_less=True)
+        m.d.comb += self.side.data.as_value().eq(side)
         m.d.sync += [
             self.side.valid.eq(control.pass_side),
             side.eq(Mux(control.pass_side, self.beats.payload.as_value(), 0)),
         ]
-        self._multiply(m, control.token, *tokens, bank, head)
-        self._answer(m, bank, head)
+        self._multiply(m, control.token, *tokens, bank)
+        self._answer(m, bank, head, products)
         return m
 
-    def _multiply(self, m, token, operands, products, bank, head):
-        """Lane: operands, product, and a sum that follows the product (MATRIX) or adds up a tile (HEAD): a
-        DSP slice."""
+    def _multiply(self, m, token, operands, products, bank):
+        """Products of two lanes in one DSP slice: operands, product, and the register behind it.
+
+        All lanes share the value v, so v * (b * 2^18 + a) holds v * b above v * a. The lower product is
+        signed, and takes 1 from the upper one when it is negative: that bit is added again where the upper
+        one is summed.
+        """
         value = Signal(signed(8), reset_less=True)
-        running = Signal()  # the sums hold a part of the tile
-        m.d.comb += head.some.eq(running)
         with m.If(token.add | token.head):
             m.d.sync += value.eq(self.items.payload.value)
-        with m.If(products.head | products.tile):
-            m.d.sync += running.eq(products.head)
-        for lane in range(self._engine.lanes):
-            weight = Signal(signed(8), name=f"weight_{lane}", reset_less=True)
-            product = Signal(signed(16), name=f"product_{lane}", reset_less=True)
-            total = Signal(signed(self._engine.head_bits), name=f"sum_{lane}", reset_less=True)
+        for pair in range(self._engine.lanes // 2):
+            low, high = (self.beats.payload[2 * pair + i].as_signed() for i in range(2))
+            weights = Signal(signed(_FIELD + 9), name=f"weights_{pair}", reset_less=True)
+            product = Signal(
+                signed(_FIELD + 17), name=f"product_{pair}", reset_less=True, attrs={"use_dsp": "yes"}
+            )
+            total = Signal.like(product, name=f"total_{pair}")
             with m.If(token.add | token.head):
-                m.d.sync += weight.eq(self.beats.payload[lane])
+                m.d.sync += weights.eq(Cat(low, low[-1].replicate(_FIELD - len(low)), (high - low[-1])[:9]))
             with m.If(operands.add | operands.head):
-                m.d.sync += product.eq(weight * value)
+                m.d.sync += product.eq(weights * value)
             with m.If(products.add | products.head):
-                m.d.sync += total.eq(product + Mux(products.head & running, total, 0))
-            m.d.comb += [bank.add.addends[lane].eq(total[:16].as_signed()), head.sums[lane].eq(total)]
+                m.d.sync += total.eq(product)
+            m.d.comb += [
+                bank.add.addends[2 * pair].eq(total[:16].as_signed()),
+                bank.add.addends[2 * pair + 1].eq(total[_FIELD : _FIELD + 16].as_signed()),
+                bank.add.carries[pair].eq(total[_FIELD - 1]),
+            ]
 
-    def _answer(self, m, bank, head):
+    def _answer(self, m, bank, head, products):
+        """The bank's drain port: requests first, then the head, which takes a tile when it is summed."""
         m.submodules.answer = answer = DrainPort(engine=self._engine, bank=Source.ACC, fixed=Source.BEST)
         connect(m, flipped(self.drain), answer.drain)
+        waits, take, turn, waiting = Signal(), Signal(), Signal(), Signal()
+        # Tile by tile another word: one is summed while the one before it waits for its turn.
+        first = self._engine.accumulators - HEAD_WORDS
+        m.d.comb += [
+            take.eq((products.tile | waits) & ~self.drain.asked),
+            bank.add.address.eq(Mux(products.head, first | turn, products.word)),
+            bank.drain.valid.eq(answer.address.valid | take),
+            bank.drain.read.eq(answer.address.read | take),
+            bank.drain.address.eq(Mux(take, first | waiting, answer.address.address)),
+            head.some.eq(1),  # a word without a row is zero
+        ]
+        m.d.sync += [waits.eq((products.tile | waits) & ~take), head.end.eq(take)]
+        with m.If(products.tile):
+            m.d.sync += turn.eq(~turn)
+        with m.If(take):
+            m.d.sync += waiting.eq(~waiting)
         best = head.best
         fields = [best.logit[:32].as_signed(), best.logit[32:].as_signed(), best.id, best.any]
-        m.d.comb += [
-            bank.drain.valid.eq(answer.address.valid),
-            bank.drain.read.eq(answer.address.read),
-            bank.drain.address.eq(answer.address.address),
-        ]
         for lane in range(self._engine.lanes):
-            m.d.comb += answer.banked[lane].eq(bank.drain.word[lane])
+            word = bank.drain.word[lane]
+            m.d.comb += [answer.banked[lane].eq(word), head.sums[lane].eq(word)]
         m.d.comb += [word.eq(field) for word, field in zip(answer.word, fields)]

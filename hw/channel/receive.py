@@ -8,7 +8,8 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..axi import RESP_OKAY, byte_address
 from ..config import Engine
-from ..lib.queue import InFlight, Queue
+from ..lib.in_flight import InFlight
+from ..lib.queue import Queue
 from ..types import BEAT_ADDRESS, beat_layout
 
 TAGS = 64  # bursts in flight, and one

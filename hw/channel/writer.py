@@ -7,7 +7,9 @@ from amaranth.utils import exact_log2
 
 from ..axi import BURST_INCR, RESP_OKAY, byte_address
 from ..config import Engine
-from ..lib.queue import InFlight, Queue, Slice
+from ..lib.in_flight import InFlight
+from ..lib.queue import Queue
+from ..lib.slice import Slice
 from ..types import BEAT_ADDRESS, write_layout
 
 DEPTH = 64  # beats that wait

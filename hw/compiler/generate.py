@@ -22,7 +22,7 @@ from symlight.base.files import write_whole
 from ..channel.channel import Channel
 from ..config import Engine
 from ..interface import KERNEL_NAME
-from ..top import CHANNEL_MODULE, IDENTITY_MODULE, Kernel
+from ..top import CHANNEL_MODULE, IDENTITY_MODULE, OWN_REGISTER, Kernel
 from .manifest import CLOCK_PORT, CONTROL_PORT, INTERRUPT_PORT, RESET_PORT, kernel_manifest
 from .verilog import plain
 
@@ -59,7 +59,7 @@ class _Shell(Elaboratable):
         raw = ClockDomain("raw", local=True, reset_less=True)
         raw.clk = self.clock
         m.domains += [domain, raw]
-        pipe = [Signal(init=1, name=f"reset_{i}") for i in range(RESET_REGISTERS)]
+        pipe = [Signal(init=1, name=f"reset_{i}", attrs=OWN_REGISTER) for i in range(RESET_REGISTERS)]
         m.d.raw += pipe[0].eq(~self.reset_n)
         m.d.raw += [after.eq(before) for before, after in zip(pipe, pipe[1:])]
         m.d.comb += domain.rst.eq(pipe[-1])

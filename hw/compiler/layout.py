@@ -12,6 +12,7 @@ from symlight.base.errors import UserError
 from symlight.model.config import ModelShape
 
 from ..axi import BANK_BYTES, PAGE_BYTES
+from ..channel.lanes import HEAD_WORDS
 from ..channel.logits import beats_per_tile
 from ..config import Engine
 from ..types import BEAT_ADDRESS, ENTRY_BYTES, PARAMETER_BITS
@@ -199,7 +200,7 @@ class Layout:
         needs = [
             ("accumulator words", self.qkv.beats + self.decay.beats, engine.accumulators),
             ("accumulator words", self.up.beats + self.down.beats, engine.accumulators),
-            ("accumulator words", max(self.out.beats, self.prior.beats), engine.accumulators),
+            ("accumulator words", max(self.out.beats, self.prior.beats + HEAD_WORDS), engine.accumulators),
             ("vector buffer words", vector, engine.vector_words),
             ("residual words", self.width_words, engine.width_words),
             ("head-space words", self.query_words, engine.width_words),

@@ -14,7 +14,7 @@ class ModuleInstance(wiring.Component):
     name : str
         Module name in the Verilog of the component (`hw.compiler.generate` converts it under this name).
     reset : Value or None
-        Extra synchronous reset of the instance, or-ed with the domain's.
+        Synchronous reset of the instance, a register; None: the domain's.
 
     Members
     -------
@@ -29,7 +29,7 @@ class ModuleInstance(wiring.Component):
         m = Module()
         ports = {
             "i_clk": ClockSignal(),
-            "i_rst": ResetSignal() if self._reset is None else ResetSignal() | self._reset,
+            "i_rst": ResetSignal() if self._reset is None else self._reset,
         }
         for path, member, value in self.signature.flatten(self):
             direction = "i" if member.flow is wiring.In else "o"

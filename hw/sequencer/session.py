@@ -1,15 +1,24 @@
 """The sequencer's top: commands of the host, faults, and a report at the end of every run."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
-from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib import wiring
+from amaranth.lib.wiring import Out
 
 from ..config import Engine
-from ..control import argument_layout
-from ..interface import Command, ErrorCode, Flag, Io, Status, StopReason, Traffic
-from ..mailbox import mailbox_fields
-from ..types import ChannelCommand, Work
+from ..interface import (
+    CHANNEL_BITS,
+    LONG_WATCHDOG_SHIFT,
+    Command,
+    ErrorCode,
+    Flag,
+    Io,
+    Status,
+    StopReason,
+    Traffic,
+)
+from ..types import Work
 from .mailbox_report import RunReport
+from .session_ports import session_signature
 from .state_transfer import StateAction
 
 # At the end of a run and before a soft reset all channels must be quiet for so long: covers every register on
@@ -21,109 +30,21 @@ RESET_CYCLES = 8
 class Session(wiring.Component):
     """Runs one host command at a time and always ends with a mailbox and `done`, whatever happened.
 
-    Members
-    -------
-    start, args : In
-        From the control registers.
-    done : Out
-        Pulse: the mailbox is in memory.
-    running : Out
-    dense, full_kv, logits, replace_pending : Out
-        Modes of the run.
-    load_start, load_done, load_failed / state_start, state_action, state_done / tokens_start, tokens_done,
-    tokens_error ... :
-        The units that do the work.
-    side, beat_valid, beat : Out, In, In
-        Session words of RESTORE.
-    fault : In
-        A channel reports an AXI error; with `fault_write`, `fault_channel`, `fault_address`.
-    abort : Out
-        Channels stop issuing and discard what arrives.
-    channels_quiet : In
-        Nothing is outstanding in any channel.
-    soft_reset : Out
-        Everything but the session's registers starts afresh.
-    traffic_request, traffic_index, traffic_valid, traffic_value : Out, Out, In, In
-        Sum over the channels of the read beats of one kind.
-    finished, pass_cycles, decoding : In
-        End of a pass, its cycles, and whether its input token was generated in this run.
-    add_valid, add_index, add_amount : Out
-        Additions to the counters; at most two in a row while passes run.
-    mailbox_start, mailbox_done, fields : Out, In, Out
-    position, pending, has_pending, passes, n_tokens : In
-        For the mailbox.
+    Members: `session_signature`.
     """
 
     def __init__(self, engine: Engine):
         self._engine = engine
-        super().__init__(
-            {
-                "start": In(1),
-                "args": In(argument_layout(engine)),
-                "done": Out(1),
-                "running": Out(1),
-                "dense": Out(1),
-                "full_kv": Out(1),
-                "logits": Out(1),
-                "replace_pending": Out(1),
-                "load_start": Out(1),
-                "load_done": In(1),
-                "load_failed": In(1),
-                "state_start": Out(1),
-                "state_action": Out(StateAction),
-                "state_done": In(1),
-                "tokens_start": Out(1),
-                "tokens_done": In(1),
-                "tokens_reason": In(StopReason),
-                "tokens_error": In(ErrorCode),
-                "tokens_address": In(32),
-                "finished": In(1),
-                "pass_cycles": In(32),
-                "decoding": In(1),
-                "forget": Out(1),
-                "restore": Out(1),
-                "restore_position": Out(21),
-                "restore_pending": Out(16),
-                "restore_has_pending": Out(1),
-                "restoring": In(1),
-                "side": Out(stream.Signature(ChannelCommand)),
-                "beat_valid": In(1),
-                "beat": In(8 * engine.lanes),
-                "fault": In(1),
-                "fault_write": In(1),
-                "fault_channel": In(5),
-                "fault_address": In(32),
-                "abort": Out(1),
-                "channels_quiet": In(1),
-                "soft_reset": Out(1),
-                "traffic_request": Out(1),
-                "traffic_index": Out(4),
-                "traffic_valid": In(1),
-                "traffic_value": In(48),
-                "add_valid": Out(1),
-                "add_index": Out(7),
-                "add_amount": Out(48),
-                "counters_busy": In(1),
-                "counters_idle": In(1),
-                "counters_clear": Out(1),
-                "mailbox_start": Out(1),
-                "mailbox_done": In(1),
-                "fields": Out(mailbox_fields()),
-                "position": In(21),
-                "pending": In(16),
-                "has_pending": In(1),
-                "passes": In(32),
-                "n_tokens": In(17),
-            }
-        )
+        super().__init__(session_signature(engine))
 
     def elaborate(self, platform):
         m = Module()
         self._loaded, self._clean = Signal(), Signal()
         self._reason, self._error = Signal(StopReason), Signal(ErrorCode)
-        self._error_channel, self._error_address = Signal(5), Signal(32)
+        self._error_channel, self._error_address = Signal(CHANNEL_BITS), Signal(32)
         self._cycles, self._timer = Signal(48), Signal(6)
         self._watchdog = Signal(48)
+        self._lost = Signal()  # an answer is: a late one would be taken for another's
         pulses = (
             self.load_start,
             self.state_start,
@@ -147,7 +68,11 @@ class Session(wiring.Component):
             m.d.sync += self._cycles.eq(self._cycles + 1)
         # The reset reaches the channels a cycle later than ABORT ends: not one burst may start in between.
         aborting = fsm.ongoing("ABORT") | fsm.ongoing("RESET")
-        m.d.comb += [self.running.eq(~fsm.ongoing("IDLE")), self.abort.eq(aborting)]
+        m.d.comb += [
+            self.running.eq(~fsm.ongoing("IDLE")),
+            self.abort.eq(aborting),
+            self.waiting.eq(fsm.ongoing("ABORT")),
+        ]
         self._watch(m, working)
         self._fields(m)
         return m
@@ -168,9 +93,11 @@ class Session(wiring.Component):
                     self._cycles.eq(0),
                     self._reason.eq(StopReason.NONE),
                     self._error.eq(ErrorCode.NONE),
-                    self._error_channel.eq(0),
+                    self._error_channel.eq(Mux(self._lost, self._error_channel, 0)),
                     self._error_address.eq(0),
-                    self._watchdog.eq(args.watchdog),
+                    self._watchdog.eq(
+                        args.watchdog << Mux((args.flags & Flag.LONG_WATCHDOG).any(), LONG_WATCHDOG_SHIFT, 0)
+                    ),
                     self._timer.eq(2),
                 ]
                 m.next = "CLEAR"
@@ -210,6 +137,9 @@ class Session(wiring.Component):
                         m.next = "TOKENS"
                 with m.Default():
                     self._refuse(m, ErrorCode.BAD_COMMAND)
+            with m.If(self._lost):
+                m.d.sync += [self.load_start.eq(0), self.state_start.eq(0), self.tokens_start.eq(0)]
+                self._refuse(m, ErrorCode.STUCK_PORT)
         with m.State("LOAD"):
             with m.If(self.load_done):
                 with m.If(self.load_failed):
@@ -313,7 +243,15 @@ class Session(wiring.Component):
     def _fault(self, m):
         """Nothing may be outstanding when the reset falls: the memory would answer to nobody."""
         with m.State("ABORT"):
-            with m.If(~self.channels_quiet):
+            with m.If(self.stuck):
+                m.d.sync += [
+                    self._lost.eq(1),
+                    self._error.eq(ErrorCode.STUCK_PORT),
+                    self._error_channel.eq(self.stuck_channel),
+                    self._timer.eq(RESET_CYCLES),
+                ]
+                m.next = "RESET"
+            with m.Elif(~self.channels_quiet):
                 m.d.sync += self._timer.eq(QUIET_CYCLES)
             with m.Else():
                 m.d.sync += self._timer.eq(self._timer - 1)

@@ -8,6 +8,7 @@ from amaranth.hdl import Cat, Module, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..floorplan import channels_of_die
 from ..lib.pipeline import FreeRunningPipeline, adder_stage, carry_save
 from ..types import ACC_BITS
 
@@ -67,7 +68,7 @@ class DrainReduce(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        middle = -(-self._channels // 2)
+        middle = len(channels_of_die(self._channels)[0])
         # Words are zero while no channel speaks, so their registers load in every cycle and toggle no more
         # for it: an enable would have to come from all channels of both dies.
         pipe = FreeRunningPipeline(m)

@@ -3,6 +3,8 @@ dies (SLRs)."""
 
 from dataclasses import dataclass, fields
 
+from symlight.hw.floorplan import SEQUENCER_DIE, channels_of_die
+
 from .netlist import (
     BLOCK_RAMS,
     CARRIES,
@@ -45,6 +47,11 @@ class Resources:
         return {f.name: round(getattr(self, f.name), 4) for f in fields(self)}
 
 
+# What the platform puts between 32 ports of 256 bits and the memory: an assumption, as no link report of
+# such a kernel is public for this card. Estimates run from 60,000 to 100,000 LUTs; registers go with them.
+INTERCONNECT, INTERCONNECT_PORTS = Resources(lut=80_000, ff=120_000), 32
+BUDGET = 0.7  # of a die's LUTs and DSP slices, with the interconnect
+
 SLR = Resources(lut=365_000, ff=730_000, bram=564, uram=304, dsp=2_580)  # each of the two dies of a U50
 
 
@@ -84,21 +91,23 @@ def totals(parts: dict[str, tuple[Resources, dict[str, int]]]) -> dict[str, Reso
 
 
 def split(channel: Resources, channels: int, rest: Resources) -> dict:
-    """Channels and the rest on two dies: the rest on SLR1, as many channels on SLR0 as keep the fuller die
-    least full."""
-
-    def dies(first: int):
-        return channel * first, channel * (channels - first) + rest
-
-    best = min(range(channels + 1), key=lambda first: max(die.share(SLR).most for die in dies(first)))
-    slr0, slr1 = dies(best)
+    """Channels and the rest on the two dies as the floorplan has them (hw.floorplan), with the allowance for
+    the memory interconnect on die 0."""
+    counts = [len(die) for die in channels_of_die(channels)]
+    dies = [channel * count for count in counts]
+    dies[SEQUENCER_DIE] = dies[SEQUENCER_DIE] + rest
+    dies[0] = dies[0] + INTERCONNECT * (channels / INTERCONNECT_PORTS)
+    slr0, slr1 = dies
+    share = [die.share(SLR) for die in dies]
     return {
-        "channels_on_slr0": best,
-        "channels_on_slr1": channels - best,
-        "rest": "SLR1",
+        "channels_on_slr0": counts[0],
+        "channels_on_slr1": counts[1],
+        "rest": f"SLR{SEQUENCER_DIE}",
+        "interconnect": (INTERCONNECT * (channels / INTERCONNECT_PORTS)).to_json(),
         "slr0": slr0.to_json(),
         "slr1": slr1.to_json(),
-        "slr0_share": slr0.share(SLR).to_json(),
-        "slr1_share": slr1.share(SLR).to_json(),
-        "fits": max(slr0.share(SLR).most, slr1.share(SLR).most) <= 1,
+        "slr0_share": share[0].to_json(),
+        "slr1_share": share[1].to_json(),
+        "fits": max(die.most for die in share) <= 1,
+        "within_budget": all(max(die.lut, die.dsp) <= BUDGET for die in share),
     }

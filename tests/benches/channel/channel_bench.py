@@ -20,6 +20,8 @@ class Drain(Agent):
             getattr(self.dut, f"{part}__word"),
             getattr(self.dut, f"{part}__word_valid"),
         )
+        self.asked = getattr(self.dut, f"{part}__asked")
+        self.others = 0  # requests for other columns, of ten cycles
         self.queue, self.waiting, self.answers = [], [], []
 
     def ask(self, source, address=0, after=0):
@@ -28,11 +30,12 @@ class Drain(Agent):
         self.queue.append((source, address, self.bench.cycle + after))
 
     def idle(self):
-        self.valid.value = 0
+        self.valid.value = self.asked.value = 0
 
     def drive(self):
         due = bool(self.queue) and self.queue[0][2] <= self.bench.cycle
         self.valid.value = int(due)
+        self.asked.value = int(due or self.bench.rng.randrange(10) < self.others)
         request = DrainRequest.const({})
         if due:
             source, address, _ = self.queue.pop(0)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import cocotb
 import numpy as np
 
-from symlight.hw.channel.lanes import LaneGroup
+from symlight.hw.channel.lanes import HEAD_WORDS, LaneGroup
 from symlight.hw.config import card
 from symlight.hw.types import ChannelCommand, Item, Work, drain_layout, write_layout
 from symlight.hw.types import Source as Origin
@@ -96,7 +96,7 @@ class Program:
         words = [((logit & 0xFFFFFFFF) ^ (1 << 31)) - (1 << 31), logit >> 32, row, int(bool(best))]
         self.operations.append([(Origin.BEST, 0)])
         self.answers.append((Origin.BEST, 0, words + [0] * (lanes - 4)))
-        self.matrix(engine.accumulators - 1, 1, 12)
+        self.matrix(engine.accumulators - HEAD_WORDS - 1, 1, 12)
 
     def other(self):
         """A command without op_done."""
@@ -113,13 +113,14 @@ class Program:
             self.beats += data
             self.side += data
 
-    async def run(self, bench, idle="never", stall="never"):
+    async def run(self, bench, idle="never", stall="never", others=0):
         """Send everything, drain each operation as soon as it is done, compare. Returns the agents."""
         dut = bench.dut
         commands = Source(bench, "commands", ChannelCommand, idle=idle)
         items = Source(bench, "items", Item, idle=idle)
         beats = Source(bench, "beats", None, idle=idle)
         drain = Drain(bench, "drain", LaneGroup.DRAIN_LATENCY, drain_layout(self.engine))
+        drain.others = others
         todo = iter(self.operations)
 
         def finished():
@@ -154,7 +155,7 @@ class Program:
 async def random_commands(dut, idle):
     bench = Bench(dut)
     program = Program(bench.rng, engine())
-    words = engine().accumulators - 1  # the last one is used behind a head
+    words = engine().accumulators - HEAD_WORDS - 1  # the last one is used behind a head
     used = 0
     for _ in range(24):
         kind = bench.rng.random()
@@ -169,7 +170,7 @@ async def random_commands(dut, idle):
                 used, rows = 0, 2 * words  # long enough that the drains of those before are over
             program.matrix(used, beats, rows)
             used += beats
-    await program.run(bench, idle, stall=idle)
+    await program.run(bench, idle, stall=idle, others=4)
 
 
 @cocotb.test(**LIMIT)
@@ -187,7 +188,7 @@ async def logits_of_every_row(dut, stall):
     for _ in range(3):
         program.head(bench.rng.randrange(1, 4), bench.rng.randrange(1, 30), written=True)
     assert len(program.written) >= 9 * 8
-    await program.run(bench, stall=stall)
+    await program.run(bench, stall=stall, others=2)
 
 
 @cocotb.test(**LIMIT)

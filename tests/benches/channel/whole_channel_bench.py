@@ -6,6 +6,7 @@ import numpy as np
 
 from symlight.hw.channel.channel import Channel
 from symlight.hw.channel.fetch import SCALE_BEATS
+from symlight.hw.channel.lanes import HEAD_WORDS
 from symlight.hw.config import card
 from symlight.hw.sequencer.dispatch import SPACING
 from symlight.hw.types import (
@@ -105,7 +106,7 @@ class ChannelBench:
             "beats": beats,
             "log_groups": log_groups,
             "columns": columns,
-            "acc": rng.randrange(self.engine.accumulators - beats + 1),
+            "acc": rng.randrange(self.engine.accumulators - HEAD_WORDS - beats + 1),
             "traffic": rng.randrange(7),
         }
         vector, group, column = self._vector(words), self.index // columns, self.index % columns

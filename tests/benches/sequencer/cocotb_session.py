@@ -3,7 +3,7 @@ mailbox."""
 
 import cocotb
 
-from symlight.hw.interface import Command, Counter, ErrorCode, Flag, StopReason
+from symlight.hw.interface import LONG_WATCHDOG_SHIFT, Command, Counter, ErrorCode, Flag, StopReason
 from symlight.hw.sequencer.session import QUIET_CYCLES, RESET_CYCLES
 from tests.benches.sequencer.sequencer_bench import LIMIT
 from tests.benches.sequencer.session_bench import Runs
@@ -81,6 +81,44 @@ async def modes(dut):
         assert runs.ports.get("full_kv") == bool(flags & Flag.FULL_KV)
         assert runs.ports.get("logits") == bool(flags & Flag.LOGITS)
         assert runs.ports.get("replace_pending") == bool(flags & Flag.REPLACE_PENDING)
+    await runs.finish()
+
+
+@cocotb.test(**LIMIT)
+async def lost_answer(dut):
+    """A port that never answers ends the wait, and every later command is refused with its number."""
+    runs = Runs(dut)
+    units = runs.units
+    await runs.reset()
+    await runs.load()
+    units.hold, units.quiet = "tokens_done", False
+    await runs.start(Command.GENERATE, watchdog=400)
+    await runs.bench.until(lambda: units.aborted, limit=500)
+    await runs.bench.step(300)
+    assert not units.resets and runs.ports.get("waiting")
+    units.stuck = 11
+    fields = await runs.end()
+    assert (fields["error"], fields["error_channel"]) == (ErrorCode.STUCK_PORT, 11) and units.resets
+    units.stuck, units.hold, units.quiet = None, None, True
+    for command in (Command.GENERATE, Command.LOAD, Command.RESET, Command.RESTORE):
+        await runs.refused(command, ErrorCode.STUCK_PORT)
+        assert units.fields["error_channel"] == 11
+    await runs.finish()
+
+
+@cocotb.test(**LIMIT)
+async def long_watchdog(dut):
+    """With its flag the watchdog counts longer units."""
+    runs = Runs(dut)
+    await runs.reset()
+    await runs.load()
+    runs.units.hold = "tokens_done"
+    await runs.start(Command.GENERATE, flags=Flag.LONG_WATCHDOG, watchdog=2)
+    await runs.bench.until(lambda: runs.units.aborted, limit=3000)
+    waited = runs.bench.cycle - runs.begin
+    assert 2 << LONG_WATCHDOG_SHIFT <= waited < (2 << LONG_WATCHDOG_SHIFT) + 40, waited
+    assert (await runs.end())["error"] == ErrorCode.WATCHDOG
+    runs.units.hold = None
     await runs.finish()
 
 

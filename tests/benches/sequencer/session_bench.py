@@ -30,6 +30,7 @@ class Units(Agent):
         self.beat, self.beats, self.quiet, self.settling = 0, [], True, 0
         self.side_stall, self.fields = stalls(bench.rng, "random"), None
         self.busy, self.aborted, self.resets, self.quiet_run, self.total_reset = 0, 0, [], 0, 0
+        self.stuck = None  # channel that never answers
 
     def after(self, name, cycles=None):
         if name != self.hold:
@@ -47,6 +48,7 @@ class Units(Agent):
         due = [name for name, left in self.timers.items() if left == 0]
         self.timers = {name: left - 1 for name, left in self.timers.items() if left}
         self.ports.set(**{name: name in due for name in ENDS}, channels_quiet=self.quiet)
+        self.ports.set(stuck=self.stuck is not None, stuck_channel=self.stuck or 0)
         self.accept = not next(self.side_stall)
         self.busy = max(0, self.busy - 1)
         self.ports.set(side__ready=self.accept, counters_idle=self.busy == 0)
@@ -111,7 +113,9 @@ class Units(Agent):
             self.timers.clear()
         if get("soft_reset"):
             if not self.total_reset:
-                assert self.quiet_run >= QUIET_CYCLES, f"reset after {self.quiet_run} quiet cycles"
+                assert self.stuck is not None or self.quiet_run >= QUIET_CYCLES, (
+                    f"reset after {self.quiet_run} quiet cycles"
+                )
                 self.log.append("soft_reset")
             self.total_reset += 1
         elif self.total_reset:

@@ -7,7 +7,8 @@ from amaranth.hdl import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from symlight.hw.lib.queue import Queue, StreamChecker
+from symlight.hw.lib.queue import Queue
+from symlight.hw.lib.stream_checker import StreamChecker
 from tests.benches.bench import BenchError, run_bench
 
 

@@ -53,7 +53,13 @@ def test_packaging_the_kernel(folder):
     assert values == {
         f"bus:{port}/{name}": value
         for port in PORTS
-        for name, value in (("SUPPORTS_NARROW_BURST", "0"), ("HAS_BURST", "0"), ("MAX_BURST_LENGTH", "16"))
+        for name, value in (
+            ("SUPPORTS_NARROW_BURST", "0"),
+            ("HAS_BURST", "0"),
+            ("MAX_BURST_LENGTH", "16"),
+            ("NUM_READ_OUTSTANDING", "64"),
+            ("NUM_WRITE_OUTSTANDING", "64"),
+        )
     }
     assert ["set_property", "sdx_kernel", "true", "core"] in calls
     order = [call[0] for call in calls]
@@ -167,14 +173,26 @@ def test_the_whole_build(folder, tools):
     vivado, link, name = log_of(tools)
     assert vivado[-2:] == ["-source", "package_kernel.tcl"]
     assert link[1:4] == ["--link", "--target", "hw"] and link[-1] == "symlight.xo" and "link.cfg" in link
-    assert (
-        link[link.index("--vivado.prop") + 1]
-        == f"run.impl_1.STEPS.ROUTE_DESIGN.TCL.POST={folder}/reports.tcl"
-    )
+    properties = [link[i + 1] for i, word in enumerate(link) if word == "--vivado.prop"]
+    assert properties == [
+        f"run.impl_1.STEPS.PLACE_DESIGN.TCL.PRE={folder}/floorplan.tcl",
+        f"run.impl_1.STEPS.ROUTE_DESIGN.TCL.POST={folder}/reports.tcl",
+    ]
     build_id = json.loads((folder / "manifest.json").read_text())["build_id"]
     assert name[name.index("--key-value") + 1] == f"USER:build_id:{build_id}"
     assert name[name.index("--input") + 1] == link[link.index("--output") + 1]
     assert (folder / "symlight.xclbin").read_text() == "named" and "symlight package --seal" in result.stdout
+
+
+@pytest.mark.parametrize("version, told", [("2022.2", False), ("2024.1", True), ("", True)])
+def test_an_unknown_version_is_told_and_tried(folder, tools, version, told):
+    answer = f"print('Vivado v{version} (64-bit)')" if version else "pass"
+    body = "pathlib.Path('symlight.xo').write_text('object')"
+    install(tools, "vivado", f"if args == ['-version']: {answer}\nelse: {body}")
+    result = build(folder, tools, "object")
+    assert result.returncode == 0
+    assert ("links of this platform are known of 2022.2 2023.2" in result.stderr) == told
+    assert not told or (version or "unknown version") in result.stderr
 
 
 def test_other_targets(folder, tools):

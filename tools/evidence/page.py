@@ -7,7 +7,7 @@ from symlight.base.provenance import short
 from symlight.hw.config import card
 
 from .boundaries import Port
-from .utilisation import Resources, split
+from .utilisation import BUDGET, Resources, split
 
 HEAD = """# Evidence without the vendor's tools
 
@@ -137,8 +137,12 @@ def _kernel(kernel: dict, units: dict) -> str:
         ),
         ("everything else", *(round(kernel["rest"][n], 1) for n in names)),
         ("whole kernel", *(round(kernel["whole"][n], 1) for n in names)),
+        ("memory interconnect, allowed for", *(round(split["interconnect"][n]) for n in names)),
         ("one SLR has", *(available[n] for n in names)),
-        (f"SLR0: {split['channels_on_slr0']} channels", *(f"{split['slr0_share'][n]:.0%}" for n in names)),
+        (
+            f"SLR0: {split['channels_on_slr0']} channels and the interconnect",
+            *(f"{split['slr0_share'][n]:.0%}" for n in names),
+        ),
         (
             f"SLR1: {split['channels_on_slr1']} channels and the rest",
             *(f"{split['slr1_share'][n]:.0%}" for n in names),
@@ -146,15 +150,18 @@ def _kernel(kernel: dict, units: dict) -> str:
     ]
     verdict = "fits" if split["fits"] else "does not fit"
     text = (
-        f"\n## Resources\n\nEvery unit once, times its instances; the split that keeps the fuller "
-        f"die least full {verdict}.\n\n"
+        f"\n## Resources\n\nEvery unit once, times its instances; the split is the floorplan's "
+        f"(hw/floorplan.py), and {verdict}. The interconnect between ports and memory is an allowance, "
+        "an assumption: no link report of such a kernel is public for this card; estimates run from 60,000 "
+        f"to 100,000 LUTs. Aimed at: at most {BUDGET:.0%} of LUTs and DSP slices on either die, which "
+        f"{'holds' if split['within_budget'] else 'does not hold'}.\n\n"
     )
     text += _table(["", "LUT", "FF", "RAMB36", "UltraRAM", "DSP"], rows)
     fullest = max(max(split[f"slr{die}_share"].values()) for die in (0, 1))
     text += (
-        "\nThese are counts alone: the platform's own logic is not taken off, and yosys leaves additions "
-        "behind a multiplier in LUTs that the DSP slice could take; how much the vendor's tools take into it "
-        "is not known here.\n"
+        "\nThese are counts alone: yosys leaves additions behind a multiplier in LUTs that the slice could "
+        "take, and adds two numbers a carry chain where the vendor's tools add three; how much these save is "
+        "not known here.\n"
     )
     if split["fits"] and fullest > ROUTABLE:
         text += (

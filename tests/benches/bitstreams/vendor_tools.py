@@ -41,6 +41,13 @@ VIVADO = {
     "write_checkpoint",
     "create_clock",
     "get_ports",
+    "get_cells",
+    "report_power",
+    "report_design_analysis",
+    "report_cdc",
+    "report_methodology",
+    "report_ram_utilization",
+    "report_high_fanout_nets",
 }
 _RECORDER = """
 set calls {}
@@ -53,6 +60,7 @@ proc unknown {args} {
         ipx::get_bus_interfaces { return "bus:[lindex $args 1]" }
         ipx::add_bus_parameter { return "[lindex $args 3]/[lindex $args 2]" }
         get_property { return "property:[lindex $args 2]" }
+        get_cells { return "cell:[lindex $args end]" }
         get_ports { return "port:[lindex $args 1]" }
     }
 }
@@ -89,6 +97,7 @@ with open({str(folder / "log")!r}, "a") as log:
 
 
 def log_of(folder: Path) -> list[list[str]]:
-    """What the programs in a folder were called with."""
+    """What the programs in a folder were called with, questions for their version left out."""
     file = folder / "log"
-    return [shlex.split(line) for line in file.read_text().splitlines()] if file.exists() else []
+    calls = [shlex.split(line) for line in file.read_text().splitlines()] if file.exists() else []
+    return [call for call in calls if call[1:] not in (["-version"], ["--version"])]

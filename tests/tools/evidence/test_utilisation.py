@@ -6,7 +6,7 @@ import pytest
 from symlight.tools.evidence.boundaries import ports_of
 from symlight.tools.evidence.levels import analyse
 from symlight.tools.evidence.modules import units
-from symlight.tools.evidence.utilisation import SLR, Resources, own, split, totals
+from symlight.tools.evidence.utilisation import INTERCONNECT, SLR, Resources, own, split, totals
 from tests.benches.tools.made_netlist import Maker
 
 pytestmark = pytest.mark.timeout(60)
@@ -32,8 +32,12 @@ def test_counts_and_multiplies():
 
 def test_split_balances_the_dies():
     result = split(Resources(dsp=100), 32, Resources(dsp=600))
-    assert (result["channels_on_slr0"], result["channels_on_slr1"], result["fits"]) == (19, 13, True)
-    assert result["slr1"]["dsp"] == 1900
+    assert (result["channels_on_slr0"], result["channels_on_slr1"], result["fits"]) == (16, 16, True)
+    assert result["slr1"]["dsp"] == 2200 and result["slr0"]["lut"] == INTERCONNECT.lut
+    assert not result["within_budget"], "2,200 of 2,580 DSP slices are beyond it"
+    assert split(Resources(dsp=50), 32, Resources(dsp=600))["within_budget"]
+    assert not split(Resources(lut=12_000), 32, Resources())["within_budget"], "the interconnect counts"
+    assert split(Resources(), 16, Resources())["interconnect"]["lut"] == INTERCONNECT.lut / 2
     assert not split(Resources(dsp=200), 32, Resources())["fits"]
     assert SLR.share(SLR) == Resources(1, 1, 1, 1, 1)
 

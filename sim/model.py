@@ -10,6 +10,8 @@ import numpy as np
 
 from symlight.base.errors import UserError
 
+LOST = 255  # `inject`: an answer that never comes
+
 
 class SimulationError(RuntimeError):
     """The design broke a rule: an assertion failed, or a bus protocol was violated. The model is of no use
@@ -123,8 +125,8 @@ class Model:
     def inject(
         self, channel: int, base: int, size: int, response: int, *, reads: bool = True, writes: bool = True
     ) -> None:
-        """Let beats of `channel` that touch `size` bytes from `base` answer `response` (2: SLVERR, 3:
-        DECERR)."""
+        """Let beats of `channel` that touch `size` bytes from `base` answer `response` (2: SLVERR, 3: DECERR,
+        `LOST`: never)."""
         self._library.sl_inject(self._handle, channel, base, size, response, reads + 2 * writes)
 
     def clear_faults(self) -> None:

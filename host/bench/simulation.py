@@ -34,6 +34,7 @@ class BenchSettings:
     hbm: str = Memory.hbm
     max_bursts: int = Memory.bursts
     max_bytes: int = Memory.bytes
+    hbm_set: tuple[tuple[str, int], ...] = ()  # further parameters of sim/harness/hbm.h
     clock: int | None = None
     also_clocks: tuple[int, ...] = ()
     state: str = "ingest"
@@ -49,7 +50,13 @@ class BenchSettings:
     def simulation(self, clock: int) -> dict:
         """Of the simulated card (`sim.options.SimOptions`); without the design's assertions, which only cost
         speed here."""
-        return {"bursts": self.max_bursts, "bytes": self.max_bytes, "clock_mhz": clock, "assertions": False}
+        return {
+            "bursts": self.max_bursts,
+            "bytes": self.max_bytes,
+            "clock_mhz": clock,
+            "assertions": False,
+            "hbm_settings": dict(self.hbm_set),
+        }
 
 
 @dataclass
@@ -78,6 +85,8 @@ def prompt_ids(package: Package, settings: BenchSettings) -> list[int]:
 def about(package: Package, settings: BenchSettings, kernel: KernelInfo) -> dict:
     """What a result says about itself; two runs with equal values give equal cycles."""
     values = asdict(settings) | {"clock": settings.clocks()[0], "also_clocks": settings.clocks()[1:]}
+    if not settings.hbm_set:
+        del values["hbm_set"]
     return {
         "model": package.meta.name,
         "synthetic": package.meta.synthetic,

@@ -39,6 +39,7 @@ def row_name(settings: BenchSettings) -> str:
     return (
         f"{settings.card}-{settings.build}-p{settings.prefix}n{settings.new_tokens}-"
         f"{settings.hbm}{settings.max_bursts}x{settings.max_bytes}-{settings.clocks()[0]}mhz"
+        + "".join(f"-{name}{value}" for name, value in settings.hbm_set)
     )
 
 

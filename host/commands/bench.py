@@ -5,7 +5,9 @@ from pathlib import Path
 
 import click
 
+from symlight.base.errors import UserError
 from symlight.hw import config
+from symlight.sim.hbm import header_constants
 
 from ..bench.bench_report import print_bench
 from ..bench.protocol_run import bench_in_rounds, protocol_options, take_protocol
@@ -16,6 +18,18 @@ from ..device.verify import VerificationError
 from ..terminal.console import ProgressView, stderr
 from ..terminal.options import PATH, ListCommand, cache_option, model_option, threads_option, workload_options
 from ..terminal.results import print_json, write_json
+
+
+def hbm_settings(_context, _option, text: str | None) -> tuple[tuple[str, int], ...]:
+    """Parameters of the memory model as (name, value), in the order in which they were given."""
+    known = sorted(name for name in header_constants() if name.islower())
+    found = []
+    for item in (text or "").split(",") if text else ():
+        name, _, value = item.partition("=")
+        if name not in known or not value.isdecimal():
+            raise UserError(f"--hbm-set: {item!r} is not NAME=VALUE with a NAME of {', '.join(known)}")
+        found.append((name, int(value)))
+    return tuple(found)
 
 
 @click.command(cls=ListCommand)
@@ -67,6 +81,12 @@ from ..terminal.results import print_json, write_json
 )
 @click.option(
     "--prompt-seed", type=click.IntRange(min=0), default=1, show_default=True, help="Random prompt ids."
+)
+@click.option(
+    "--hbm-set",
+    callback=hbm_settings,
+    metavar="NAME=VALUE,...",
+    help="Further parameters of the simulated memory, by their names in sim/harness/hbm.h.",
 )
 @click.option("--autonomous", is_flag=True, help="Measure the continuation in a single run, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")

@@ -42,6 +42,7 @@ class AxiSlave {
     static constexpr unsigned MAX_BEATS = AxiRules::MAX_BEATS;
     static constexpr unsigned WRITES = 16;          // write bursts in flight
     static constexpr uint8_t OKAY = 0, SLVERR = 2, DECERR = 3;
+    static constexpr uint8_t LOST = 255;            // no response of AXI: the answer never comes
 
     Counters counters;
     std::vector<Memory> memories;
@@ -56,14 +57,17 @@ class AxiSlave {
         mhz_ = clock_mhz;
         random_ = hbm::Random(seed * 64 + channel_);
         dram_.reset(p_, random_.next());
-        latency_ = static_cast<int64_t>(p_.latency * 0.9 * mhz_);
+        request_ = static_cast<int64_t>(p_.request * 0.9 * mhz_);
+        latency_ = static_cast<int64_t>(p_.latency * 0.9 * mhz_) - request_;
         address_gap_ = static_cast<int64_t>(p_.ar_ps * 0.0009 * mhz_);
         size_t capacity = 1;
         while (capacity * beat_ < static_cast<size_t>(p_.bytes) + MAX_BEATS * beat_) capacity *= 2;
         beats_.assign(capacity, {});
         data_.assign(capacity * beat_, 0);
         writes_.assign(WRITES, {});
-        head_ = tail_ = bursts_ = bytes_ = 0;
+        head_ = planned_ = tail_ = bursts_ = bytes_ = 0;
+        next_data_ = 0;
+        column_ = NO_COLUMN;
         write_head_ = write_fill_ = write_tail_ = 0;
         next_address_ = 0;
         read_taken_ = response_taken_ = false;
@@ -84,7 +88,9 @@ class AxiSlave {
             if (p_.junk && (head_ == tail_ || beats_[slot(head_)].ready > now)) scramble();
         }
         if (response_taken_) *port_.bvalid = response_taken_ = false;
-        if (!*port_.rvalid && head_ != tail_ && beats_[slot(head_)].ready <= now && !random_.chance(p_.r_stall)) {
+        if (p_.buffer && !p_.ideal) plan(now);
+        if (!*port_.rvalid && head_ != tail_ && beats_[slot(head_)].ready <= now && next_data_ <= now
+            && !random_.chance(p_.r_stall)) {
             const Beat& beat = beats_[slot(head_)];
             std::memcpy(port_.rdata, &data_[slot(head_) * beat_], beat_);
             *port_.rresp = beat.response;
@@ -132,8 +138,11 @@ class AxiSlave {
   private:
     struct Beat {
         int64_t ready, issued;
+        uint64_t address;
         uint8_t response, last;
     };
+    static constexpr int64_t NEVER = INT64_MAX;
+    static constexpr uint64_t NO_COLUMN = ~uint64_t(0);
     struct Write {
         int64_t ready;
         uint64_t address;
@@ -150,13 +159,27 @@ class AxiSlave {
             for (unsigned i = 0; i < beats; i++) store(i, now + p_.ideal_cycles * int64_t(hbm::TICK_MHZ));
             return;
         }
-        const int64_t arrival = (now + mhz_ - 1) / mhz_;
+        const int64_t arrival = (now + request_ + mhz_ - 1) / mhz_;
         uint64_t done = address & ~uint64_t(hbm::COLUMN_BYTES - 1);
         int64_t ready = 0;
         for (unsigned i = 0; i < beats; i++) {
             for (; done < address + (i + 1) * beat_; done += hbm::COLUMN_BYTES)
                 ready = (dram_.column(done, arrival) + p_.cl + p_.burst) * mhz_ + latency_;
             store(i, ready);
+        }
+    }
+
+    // With a return buffer: reads the columns whose beats have room in it by now.
+    void plan(int64_t now) {
+        for (; planned_ != tail_ && planned_ - head_ < static_cast<uint64_t>(p_.buffer); planned_++) {
+            Beat& beat = beats_[slot(planned_)];
+            if (beat.issued + request_ > now) return;
+            const uint64_t column = beat.address & ~uint64_t(hbm::COLUMN_BYTES - 1);
+            for (uint64_t next = column; next < beat.address + beat_; next += hbm::COLUMN_BYTES) {
+                if (next != column_) data_time_ = dram_.column(next, (now + mhz_ - 1) / mhz_) + p_.cl + p_.burst;
+                column_ = next;
+            }
+            if (beat.response != LOST) beat.ready = data_time_ * mhz_ + latency_;
         }
     }
 
@@ -172,15 +195,21 @@ class AxiSlave {
         return memory ? OKAY : DECERR;
     }
 
+    template <typename Store>
+    void read_times(uint64_t address, unsigned beats, int64_t now, Store store) {
+        if (!p_.buffer || p_.ideal) return schedule(address, beats, now, store);
+        for (unsigned i = 0; i < beats; i++) store(i, NEVER);  // plan() knows
+    }
+
     void accept_read(int64_t now) {
         const uint64_t address = *port_.araddr;
         const unsigned beats = std::min(*port_.arlen + 1u, MAX_BEATS);
         rules.check_burst(address, *port_.arlen + 1u, *port_.arsize, *port_.arburst);
-        schedule(address, beats, now, [&](unsigned i, int64_t ready) {
+        read_times(address, beats, now, [&](unsigned i, int64_t ready) {
             const size_t at = slot(tail_++);
             uint8_t* memory = find(address + i * beat_);
             const uint8_t answer = response(address + i * beat_, false, memory);
-            beats_[at] = {ready, now, answer, i + 1 == beats};
+            beats_[at] = {answer == LOST ? NEVER : ready, now, address + i * beat_, answer, i + 1 == beats};
             if (answer == OKAY) std::memcpy(&data_[at * beat_], memory, beat_);
             else noise(&data_[at * beat_]);
         });
@@ -202,6 +231,7 @@ class AxiSlave {
             counters.latency_cycles += cycles;
             counters.latency_max = std::max(counters.latency_max, cycles);
             bursts_--;
+            next_data_ = now + (p_.idle + 1) * int64_t(hbm::TICK_MHZ);
         }
         head_++;
         read_taken_ = true;
@@ -225,6 +255,7 @@ class AxiSlave {
         if (*port_.wlast != (w.filled == w.beats)) rules.fail("wlast does not come with the last beat of a burst");
         if (w.filled < w.beats) return;
         schedule(w.address, w.beats, now, [&](unsigned, int64_t ready) { w.ready = ready; });
+        if (response(w.address, true, find(w.address)) == LOST) w.ready = NEVER;
         write_fill_++;
     }
 
@@ -262,10 +293,10 @@ class AxiSlave {
     hbm::Random random_;
     hbm::PseudoChannel dram_;
     int mhz_ = 0;
-    int64_t latency_ = 0, address_gap_ = 0, next_address_ = 0;
+    int64_t latency_ = 0, request_ = 0, address_gap_ = 0, next_address_ = 0, next_data_ = 0, data_time_ = 0;
     std::vector<Beat> beats_;           // read beats in flight, a ring
     std::vector<uint8_t> data_;
-    uint64_t head_ = 0, tail_ = 0;
+    uint64_t head_ = 0, planned_ = 0, tail_ = 0, column_ = NO_COLUMN;   // planned: to their columns
     unsigned bursts_ = 0, bytes_ = 0;
     std::vector<Write> writes_;         // write bursts: head .. fill wait for their response, fill .. tail for data
     unsigned write_head_ = 0, write_fill_ = 0, write_tail_ = 0;

@@ -24,12 +24,16 @@ constexpr int WINDOW = 16;          // commands whose rows may be opened ahead o
 //   bursts    bursts in flight that a port accepts, for reads and for writes
 //   bytes     read bytes in flight that a port accepts
 //   latency   nanoseconds outside the DRAM (switch, controller); 94: port at 450 MHz, 170: port in a slow shell
+//   request   of these, nanoseconds before the DRAM; the rest is behind it
+//   buffer    beats of the port's return buffer: a column is read only when its beat has room; 0: no limit
+//   idle      cycles without data between two bursts
 //   ar_ps     picoseconds between two accepted addresses, when longer than a kernel cycle
 //   *_stall   random back-pressure of each AXI channel, in 256ths of the cycles
 //   junk      1: drive noise on the read payload while it is not valid
 //   cl ..     DRAM timings in ticks; trefi = 0: no refresh
 #define HBM_PARAMETERS(X)                                                                                     \
     X(ideal, 0) X(ideal_cycles, 8) X(bursts, 64) X(bytes, 4096) X(latency, 170) X(ar_ps, 4440)                \
+    X(request, 0) X(buffer, 0) X(idle, 0)                                                                     \
     X(ar_stall, 0) X(r_stall, 0) X(aw_stall, 0) X(w_stall, 0) X(b_stall, 0) X(junk, 1)                        \
     X(cl, 14) X(burst, 2) X(trcd, 14) X(trp, 14) X(tras, 30) X(tccd_s, 2) X(tccd_l, 4) X(trrd, 4) X(tfaw, 22) \
     X(trtp, 5) X(trefi, 3510) X(trfc, 234)

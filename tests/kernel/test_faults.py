@@ -5,6 +5,7 @@ import pytest
 
 from symlight.base.errors import UserError
 from symlight.hw.interface import Command, Io
+from symlight.sim.model import LOST
 
 pytestmark = pytest.mark.kernel("sim4")
 SLVERR, DECERR = 2, 3
@@ -61,6 +62,21 @@ def test_watchdog(bench, tiny):
         fails(card, "watchdog")
         card.machine._watchdog = None
         works_after_reset(card)
+
+
+@pytest.mark.parametrize("what", ["reads", "writes"])
+def test_lost_answer(bench, tiny, what):
+    """A port that never answers ends the run with its name, and nothing more is begun."""
+    card = bench(tiny, watchdog=20_000)
+    low, high = (beat * card.layout.engine.beat_bytes for beat in card.layout.ring_region)
+    base = card.memory(2).address
+    writes = what == "writes"
+    region = (base + low, high - low) if writes else (base, low)
+    card.card.model.inject(2, *region, LOST, reads=not writes, writes=writes)
+    fails(card, "m_axi_hbm02 never answered", "xbutil reset")
+    card.card.model.clear_faults()
+    with pytest.raises(UserError, match="m_axi_hbm02 never answered"):
+        card.reset()
 
 
 @pytest.mark.parametrize("cycles", [2000, 4100])

@@ -148,3 +148,29 @@ def test_bad_bursts_are_refused(traffic, beats, address):
 def test_unknown_setting(traffic):
     with pytest.raises(AssertionError, match="-1"):
         traffic([0], 1, no_such_name=1)
+
+
+def test_latency_before_the_dram_is_a_part_of_it(traffic):
+    _, latency = traffic(np.arange(8000) * 32 % 1024, 1, 175, bursts=1, request=85)
+    assert latency.mean() / 0.175 == pytest.approx(198, rel=0.02)
+
+
+@pytest.mark.parametrize("buffer, expected", [(4, 4 * 32 / 205), (48, 5.6)])
+def test_return_buffer(traffic, buffer, expected):
+    """A column waits for room: `buffer` beats in the time until they are taken, or the rate of the port."""
+    addresses = np.arange(4096) * 512
+    cycles, _ = traffic(addresses, 16, 175, buffer=buffer, trefi=0)
+    assert rate(addresses.size * 512, cycles, 175) == pytest.approx(expected, rel=0.05)
+
+
+def test_a_large_return_buffer_changes_nothing(traffic):
+    addresses = ascending(64)
+    base, _ = traffic(addresses, 2, 175, request=85, bytes=8192)
+    large, _ = traffic(addresses, 2, 175, request=85, bytes=8192, buffer=1024)
+    assert large == pytest.approx(base, rel=0.005)
+
+
+def test_idle_cycles_between_bursts(traffic):
+    addresses = np.arange(4096) * 512
+    cycles, _ = traffic(addresses, 16, 175, idle=4, trefi=0)
+    assert rate(addresses.size * 512, cycles, 175) == pytest.approx(5.6 * 16 / 20, rel=0.01)

@@ -9,6 +9,7 @@ from symlight.hw.channel.fetch import SCALE_BEATS
 from symlight.hw.channel.lanes import HEAD_WORDS
 from symlight.hw.config import card
 from symlight.hw.sequencer.dispatch import SPACING
+from symlight.hw.sequencer.session import RESET_CYCLES
 from symlight.hw.types import (
     BroadcastKind,
     ChannelCommand,
@@ -65,7 +66,7 @@ class ChannelBench:
                 "score_frac": ring.frac,
             },
         )
-        await self.bench.reset()
+        await self.bench.reset(RESET_CYCLES)
         dut.clear.value = 1
         await self.bench.step()
         dut.clear.value = 0

@@ -4,7 +4,7 @@ from amaranth.hdl import Shape
 from amaranth.lib import wiring
 
 from symlight.hw.axi import AxiMaster
-from symlight.hw.channel.channel import channel_signature
+from symlight.hw.channel.channel_ports import channel_signature
 from symlight.hw.config import Engine
 from symlight.hw.floorplan import SEQUENCER_DIE, channels_of_die
 from symlight.hw.types import ACC_BITS

@@ -5,7 +5,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from .axi import AxiMaster
-from .channel.channel import Channel, channel_signature
+from .channel.channel import Channel
+from .channel.channel_ports import channel_signature
 from .config import Engine
 from .control import AxiLite, Control
 from .counters import ADD, Counters

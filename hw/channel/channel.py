@@ -16,23 +16,20 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out, connect
 
-from ..axi import AxiMaster
 from ..config import Engine
 from ..lib.queue import Queue
 from ..types import (
-    BEAT_ADDRESS,
     BroadcastKind,
     ChannelCommand,
     DrainRequest,
     Item,
     KvCommand,
-    RingShape,
     Source,
     Work,
     broadcast_layout,
-    drain_layout,
 )
 from .attention import AttentionEngine
+from .channel_ports import channel_signature
 from .fetch import Fetch
 from .gather import Gather
 from .lanes import LaneGroup
@@ -74,43 +71,6 @@ class GroupColumnTable(wiring.Component):
             Cat(self.group, self.column[:5]).eq(read.data),
         ]
         return m
-
-
-def channel_signature(engine: Engine) -> wiring.Signature:
-    """Ports of a `Channel`."""
-    return wiring.Signature(
-        {
-            "index": In(5),
-            "pointer": In(64),
-            "io_pointer": In(64),
-            "ring": In(RingShape),
-            "logit_base": In(BEAT_ADDRESS),
-            "command_valid": In(1),
-            "command": In(ChannelCommand),
-            "command_room": Out(1),
-            "kv_valid": In(1),
-            "kv": In(KvCommand),
-            "kv_room": Out(1),
-            "cast_valid": In(1),
-            "cast": In(broadcast_layout(engine)),
-            "write_room": Out(1),
-            "request_valid": In(1),
-            "request": In(DrainRequest),
-            "drain_valid": Out(1),
-            "drain": Out(drain_layout(engine)),
-            "side_valid": Out(1),
-            "op_done": Out(1),
-            "attention_done": Out(1),
-            "clear": In(1),
-            "abort": In(1),
-            "quiet": Out(1),
-            "write_quiet": Out(1),
-            "fault": Out(1),
-            "fault_write": Out(1),
-            "fault_address": Out(64),
-            "bus": Out(AxiMaster(engine.beat_bytes)),
-        }
-    )
 
 
 class Channel(wiring.Component):

@@ -47,9 +47,11 @@ evidence: formal ## proofs, depth of logic, resources, place and route, lint: do
 card: $(STAMP)   ## the contract on a real card: make card XCLBIN=file [DEVICE=xrt:0]
 	$(BIN)/python -m pytest -m needs_card --xclbin "$(XCLBIN)" --xrt-device $(or $(DEVICE),xrt:0)
 
-lint: $(STAMP)   ## style: line length, dead code, order of imports (ruff)
+lint: $(STAMP)   ## ruff: rules and format; mypy: types of the rooms in tools/typecheck.py
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[lint]'
 	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m tools.typecheck
 
 clean:           ## remove everything built here
 	rm -rf build .pytest_cache

@@ -52,7 +52,7 @@ def sentence(error: OSError) -> str:
     names = [str(file) for file in (error.filename, error.filename2) if file is not None]
     reason = error.strerror or str(error) or type(error).__name__
     subject = " to ".join(names) or "the operating system"
-    remedy = _REMEDIES.get(error.errno)
+    remedy = _REMEDIES.get(error.errno or 0)
     return f"{subject}: {reason[:1].lower()}{reason[1:]}" + (f"; {remedy}" if remedy else "")
 
 

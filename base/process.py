@@ -112,12 +112,14 @@ def run(
 def _read(
     process: subprocess.Popen, on_line: Callable[[str], None] | None, seconds: float | None
 ) -> Finished:
+    output = process.stdout
+    assert output is not None  # the caller asked for a pipe
     lines: list[str] = []
     late = None if seconds is None else threading.Timer(seconds, os.killpg, (process.pid, signal.SIGKILL))
     try:
         if late is not None:
             late.start()
-        for line in process.stdout:
+        for line in output:
             lines.append(line)
             if on_line:
                 on_line(line)
@@ -130,6 +132,6 @@ def _read(
     finally:
         if late is not None:
             late.cancel()
-        process.stdout.close()
+        output.close()
     process.returncode = os.waitstatus_to_exitcode(status)
     return Finished(process.returncode, lines, usage.ru_utime + usage.ru_stime)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 from click.shell_completion import shell_complete
@@ -94,7 +94,7 @@ def _complain(name: str | None, text: str, code: int) -> int:
 def _endings() -> Iterator[None]:
     """Inside, TERM and HUP raise `Ended`; the second one ends the process at once. An ignored signal (nohup)
     stays ignored."""
-    before = {}
+    before: dict[int, Any] = {}
 
     def on_signal(number: int, frame: object) -> None:
         for each in before:
@@ -108,8 +108,8 @@ def _endings() -> Iterator[None]:
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for ending, handler in before.items():
+            signal.signal(ending, handler)
 
 
 class _StandardOutput(io.TextIOWrapper):
@@ -163,4 +163,4 @@ def _text(kind: type[io.TextIOWrapper], descriptor: int, old: TextIO | None) -> 
     encoding, errors, by_line = (
         ("utf-8", "backslashreplace", True) if old is None else (old.encoding, old.errors, old.line_buffering)
     )
-    return kind(os.fdopen(descriptor, "wb", closefd=False), encoding, errors, line_buffering=by_line)
+    return kind(os.fdopen(descriptor, "wb", closefd=False), encoding, errors, line_buffering=bool(by_line))

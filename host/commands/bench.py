@@ -6,16 +6,18 @@ from pathlib import Path
 import click
 
 from symlight.base.errors import UserError
+from symlight.base.files import check_file
 from symlight.hw import config
 from symlight.sim.hbm import header_constants
 
 from ..bench.bench_report import print_bench
 from ..bench.protocol_run import bench_in_rounds, protocol_options, take_protocol
 from ..bench.simulation import STATES, BenchSettings, bench_package
+from ..device.machine import Standing, check_counts
 from ..device.opening import DeviceOptions
 from ..device.packages import open_package
 from ..device.verify import VerificationError
-from ..terminal.console import ProgressView, stderr
+from ..terminal.console import ProgressView, stderr, stdout
 from ..terminal.options import PATH, ListCommand, cache_option, model_option, threads_option, workload_options
 from ..terminal.results import print_json, write_json
 
@@ -105,9 +107,14 @@ def bench(model: str, cache: Path | None, as_json: bool, out: Path | None, threa
     otherwise.
     """
     console = stderr()
+    if out is not None:
+        check_file(out)
     package = open_package(model)
     in_rounds = take_protocol(values)
     settings = BenchSettings(**_given(values))
+    asked = settings if in_rounds is None else in_rounds.settings
+    for prefix in (settings.prefix,) if in_rounds is None else asked.prefixes:
+        check_counts(Standing(package.shape), prefix, asked.new_tokens)
     if in_rounds is not None:
         options = DeviceOptions(
             device=in_rounds.device,
@@ -123,12 +130,12 @@ def bench(model: str, cache: Path | None, as_json: bool, out: Path | None, threa
         return
     with ProgressView(console) as progress:
         result = bench_package(package, settings, cache, threads=threads, progress=progress)
-    if out is not None:
-        write_json(out, result)
-    if as_json:
+    if as_json:  # first: what took minutes is shown even if the file cannot be written after all
         print_json(result)
     else:
-        print_bench(console, result, config.card(settings.card))
+        print_bench(stdout(), result, config.card(settings.card))
+    if out is not None:
+        write_json(out, result)
     if not result["bit_exact"]:
         raise VerificationError(result["difference"] or "at another clock the results differ")
 

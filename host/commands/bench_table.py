@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from symlight.base.errors import UserError
+from symlight.base.files import check_file
 
 from ..bench.simulation import about, bench_package, reference_run
 from ..bench.table import (
@@ -25,7 +26,7 @@ from ..bench.table import (
 )
 from ..device.kernels import obtain_kernel
 from ..device.verify import VerificationError
-from ..terminal.console import ProgressView, stderr, waiting
+from ..terminal.console import ProgressView, stderr, stdout, waiting
 from ..terminal.options import PATH, cache_option, threads_option
 from ..terminal.results import write_json, write_text
 
@@ -82,6 +83,9 @@ def bench_table(
     if not wanted:
         raise UserError(f"no row's name holds {' or '.join(only)}; --list names them")
     out.mkdir(parents=True, exist_ok=True)
+    if readme is not None:  # hours before it is written
+        with_results(readme.read_text(encoding="utf-8"), [])
+        check_file(readme)
     references = {}
     bad = []
     for number, row in enumerate(wanted, 1):
@@ -89,7 +93,7 @@ def bench_table(
         with ProgressView(console) as progress:
             kernel = obtain_kernel(row.card, row.build, cache, progress)
             current = is_current(read_row(path), about(package, row, kernel)) and not force
-            console.print(
+            (stdout() if only_list else console).print(
                 f"{number}/{len(wanted)} {row_name(row)}: {'current' if current else 'to be measured'}",
                 highlight=False,
             )
@@ -102,12 +106,12 @@ def bench_table(
                 package, row, cache, expected=references[key], threads=threads, progress=progress
             )
         write_json(path, result)
-        _say(console, result)
+        _say(stdout(), result)
         if not result["bit_exact"]:
             bad.append(row_name(row))
     if only_list:
         return
-    _plot(console, out)
+    _plot(stdout(), out)
     if page is not None:
         _write_table(page, read_results(out))
     if readme is not None:

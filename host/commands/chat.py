@@ -12,6 +12,7 @@ from rich.text import Text
 from symlight.base.errors import UserError
 from symlight.model.sampling import GREEDY, SamplingOptions
 
+from ..device.machine import Standing, check_counts
 from ..device.packages import open_any
 from ..device.verify import VerificationError
 from ..library.completion import Completion
@@ -47,6 +48,7 @@ def chat(**values):
     package = open_any(values.pop("model"), lazy=True)
     options = take_device(values)
     package.tokenizer  # text is all there is: refuse before anything is built  # noqa: B018
+    check_counts(Standing(package.shape), 1, values["max_new_tokens"])
     with ProgressView(console) as progress:
         model = Model(package, options, verify=values["verify"], progress=progress)
     with model:

@@ -21,7 +21,7 @@ from ..bench import paper
 from ..device.fitting import layout_on
 from ..device.kernels import engine_of
 from ..device.packages import is_shipped, named_shape, open_package
-from ..terminal.console import stderr, waiting
+from ..terminal.console import stderr, stdout, waiting
 from ..terminal.options import FiniteRange, shape_option, workload_options
 from ..terminal.results import print_json
 from ..terminal.turn_report import phase_table, print_table
@@ -158,7 +158,7 @@ def estimate(
     if as_json:
         print_json(result)
     else:
-        _print(console, result)
+        _print(stdout(), result)
 
 
 def _print(console, result: dict) -> None:

@@ -7,10 +7,14 @@ import click
 import numpy as np
 
 from symlight.base.errors import UserError
-from symlight.base.files import write_whole
+from symlight.base.files import check_file, write_whole
 from symlight.hw.interface import Io
+from symlight.model.package import Package
 from symlight.model.sampling import GREEDY, SamplingOptions
+from symlight.model.session_file import read_session
+from symlight.model.v1.package import V1Package
 
+from ..device.machine import Standing, check_input
 from ..device.packages import open_any
 from ..library.completion import MAX_ALTERNATIVES, Completion, Token
 from ..library.model import Model
@@ -86,6 +90,7 @@ def generate(**values):
     if sentence := unknown_sentence(prompt.unknown):
         console.say(sentence)
     options = take_device(values)
+    _refuse_early(package, prompt, values)
     with ProgressView(console) as progress:
         model = Model(package, options, verify=values["verify"], progress=progress)
     with model:
@@ -95,6 +100,20 @@ def generate(**values):
         _one_turn(model, session, prompt, sampling, values, console)
         if values["save_state"]:
             session.save(values["save_state"], None if sampling.greedy else sampling)
+
+
+def _refuse_early(package: Package | V1Package, prompt: Prompt, values: dict) -> None:
+    """A `UserError` or `OSError` for everything that can be known to fail before a device is opened."""
+    for name in ("save_state", "logits_out"):
+        if values[name]:
+            check_file(values[name])
+    standing = Standing(package.shape)
+    if values["load_state"] and isinstance(package, Package):
+        state = read_session(values["load_state"], package.shape).state
+        standing = Standing(package.shape, state.position, state.pending)
+    elif values["load_state"]:
+        return  # what of V1 can be loaded is the machine's to say
+    check_input(standing, prompt.ids, values["max_new_tokens"], _eos(package.meta.eos, values))
 
 
 def _one_turn(
@@ -122,7 +141,7 @@ def _one_turn(
                 sampling=sampling,
                 logprobs=values["logprobs"],
                 stop=values["stop"],
-                eos=_eos(model, values),
+                eos=_eos(model.eos, values),
                 interactive=values["interactive"],
                 on_token=on_token,
                 on_logits=rows.append if values["logits_out"] else None,
@@ -135,20 +154,17 @@ def _one_turn(
     _report(model, done, prompt, values, console)
 
 
-def _eos(model: Model, values: dict) -> int | None:
+def _eos(own: int | None, values: dict) -> int | None:
     if values["no_eos"]:
         return None
-    return model.eos if values["eos"] is None else values["eos"]
+    return own if values["eos"] is None else values["eos"]
 
 
 def _write_logits(file: Path, rows: list[np.ndarray], vocab: int) -> None:
     """int64 [n, V]: a row after every token that was ingested."""
     content = io.BytesIO()
     np.save(content, np.concatenate(rows) if rows else np.zeros((0, vocab), np.int64))
-    try:
-        write_whole(file, content.getvalue())
-    except OSError as error:
-        raise UserError(f"the logits cannot be written to {file}: {error.strerror}") from error
+    write_whole(file, content.getvalue())
 
 
 def _report(model: Model, done: Completion, prompt: Prompt, values: dict, console) -> None:

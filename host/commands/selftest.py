@@ -16,7 +16,7 @@ from ..device.opening import OpenedDevice
 from ..device.packages import GoldenRun, golden_runs, open_package
 from ..device.reference_machine import ReferenceMachine
 from ..device.verify import VerificationError, state_difference
-from ..terminal.console import ProgressView, stderr, waiting
+from ..terminal.console import ProgressView, stderr, stdout, waiting
 from ..terminal.options import device_option, device_options, model_option, take_device
 
 PROMPT_TOKENS = 24
@@ -45,7 +45,7 @@ def selftest(**values):
                 error, note = _outcome(check)
             failed += error
             table.add_row(name, Text("FAILED", style="red") if error else "ok", note)
-    console.print(table)
+    stdout().print(table)
     if failed:
         raise VerificationError(f"{failed} checks of {options.device} failed")
     click.echo("selftest passed")

@@ -24,14 +24,14 @@ from symlight.hw.compiler.sources import generator_digest
 from symlight.hw.config import Engine
 from symlight.hw.interface import KERNEL_NAME
 
-from .kernel_worker import REFUSED, STEP
 from .machine import Progress, silent
 
 MANIFEST = "manifest.json"
 KERNELS = "kernels"  # room of the cache
 AGAIN = "package the kernel again (symlight package)"
 RUNTIME = "runtime"  # the build whose modes are switched by every run
-WORKER = "symlight.host.device.kernel_worker"
+WORKER = "symlight.host.commands.kernel_worker"  # a process
+STEP, REFUSED = "step ", 3  # beginning of its lines about steps, exit code of a `UserError`
 _STEPS = 3  # of hw.compiler.generate: channel, kernel, identity
 
 

@@ -192,21 +192,18 @@ class Machine(Protocol):
     def close(self) -> None: ...
 
 
-def check_input(machine: Machine, prompt: Sequence[int], n_new: int, eos: int | None) -> None:
+@dataclass(frozen=True)
+class Standing:
+    """Where a session stands, for `check_input` before there is a machine; the default is a new session."""
+
+    shape: ModelShape
+    position: int = 0
+    pending: int | None = None
+
+
+def check_input(machine: Machine | Standing, prompt: Sequence[int], n_new: int, eos: int | None) -> None:
     """A `UserError` unless `machine` can do this run; asked before anything changes."""
-    inputs = len(prompt) + (machine.pending is not None)
-    if not inputs:
-        raise UserError("nothing to run: the prompt is empty and no token is pending; give a prompt")
-    if n_new < 0:
-        raise UserError(f"the number of new tokens is {n_new}; it must not be negative")
-    for what, count, limit in (
-        ("the prompt has {} tokens", len(prompt), Io.MAX_PROMPT),
-        ("{} new tokens are wanted", n_new, Io.MAX_NEW),
-    ):
-        if count > limit:
-            raise UserError(
-                f"{what.format(count)}, one turn takes at most {limit}; split it into several turns"
-            )
+    check_counts(machine, len(prompt), n_new)
     named = [("token", token) for token in prompt]
     if eos is not None:
         named.append(("the end-of-sequence token", eos))
@@ -214,6 +211,23 @@ def check_input(machine: Machine, prompt: Sequence[int], n_new: int, eos: int | 
         if not 0 <= token < machine.shape.vocab:
             raise UserError(
                 f"{what} {token} is outside the vocabulary 0..{machine.shape.vocab - 1} of the model"
+            )
+
+
+def check_counts(machine: Machine | Standing, n_prompt: int, n_new: int) -> None:
+    """The part of `check_input` that needs no tokens."""
+    inputs = n_prompt + (machine.pending is not None)
+    if not inputs:
+        raise UserError("nothing to run: the prompt is empty and no token is pending; give a prompt")
+    if n_new < 0:
+        raise UserError(f"the number of new tokens is {n_new}; it must not be negative")
+    for what, count, limit in (
+        ("the prompt has {} tokens", n_prompt, Io.MAX_PROMPT),
+        ("{} new tokens are wanted", n_new, Io.MAX_NEW),
+    ):
+        if count > limit:
+            raise UserError(
+                f"{what.format(count)}, one turn takes at most {limit}; split it into several turns"
             )
     # the newest token stays pending, so the worst case ingests one token less than there are
     last = machine.position + inputs + n_new - 2

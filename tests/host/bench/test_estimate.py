@@ -95,7 +95,7 @@ def test_the_tables_of_a_person():
     done = CliRunner().invoke(cli, ["estimate", "--model", "mid", "--card", "sim8"])
     assert (
         done.exit_code == 0
-        and "decode pass:" in done.stderr
-        and "hand-over" in done.stderr
-        and done.stdout == ""
+        and "decode pass:" in done.stdout
+        and "hand-over" in done.stdout
+        and done.stderr == ""
     )

@@ -1,8 +1,9 @@
 """Generates a kernel as a process of its own, which ends, with what it started, when its caller does.
 
-    python -m symlight.host.device.kernel_worker FOLDER CARD BUILD ENGINE     ENGINE: JSON of hw.config.Engine
+    python -m symlight.host.commands.kernel_worker FOLDER CARD BUILD ENGINE
 
-Says the name of every step on a line that begins with `STEP`.
+ENGINE is the JSON of a hw.config.Engine.
+Says the name of every step on a line that begins with `STEP`; the sentence of a `UserError` is the last line.
 """
 
 import json
@@ -10,15 +11,13 @@ import sys
 from pathlib import Path
 
 from symlight.base.errors import UserError, sentence
+from symlight.hw.compiler.generate import generate
 from symlight.hw.config import Engine
 
-STEP = "step "
-REFUSED = 3  # exit code of a `UserError`: the last line is its sentence
+from ..device.kernels import REFUSED, STEP
 
 
 def main() -> int:
-    from symlight.hw.compiler.generate import generate  # slow to import, and the caller needs two constants
-
     folder, card, build, engine = sys.argv[1:]
     try:
         generate(

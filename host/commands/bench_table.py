@@ -83,9 +83,9 @@ def bench_table(
     if not wanted:
         raise UserError(f"no row's name holds {' or '.join(only)}; --list names them")
     out.mkdir(parents=True, exist_ok=True)
-    if readme is not None:  # hours before it is written
-        with_results(readme.read_text(encoding="utf-8"), [])
-        check_file(readme)
+    for document in filter(None, (readme, page)):  # hours before they are written
+        with_results(document.read_text(encoding="utf-8"), [])
+        check_file(document)
     references = {}
     bad = []
     for number, row in enumerate(wanted, 1):

@@ -30,7 +30,7 @@ MANIFEST = "manifest.json"
 KERNELS = "kernels"  # room of the cache
 AGAIN = "package the kernel again (symlight package)"
 RUNTIME = "runtime"  # the build whose modes are switched by every run
-WORKER = "symlight.host.commands.kernel_worker"  # a process
+WORKER = "symlight.host.device.kernel_worker"  # a process
 STEP, REFUSED = "step ", 3  # beginning of its lines about steps, exit code of a `UserError`
 _STEPS = 3  # of hw.compiler.generate: channel, kernel, identity
 

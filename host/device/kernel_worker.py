@@ -1,6 +1,6 @@
 """Generates a kernel as a process of its own, which ends, with what it started, when its caller does.
 
-    python -m symlight.host.commands.kernel_worker FOLDER CARD BUILD ENGINE
+    python -m symlight.host.device.kernel_worker FOLDER CARD BUILD ENGINE
 
 ENGINE is the JSON of a hw.config.Engine.
 Says the name of every step on a line that begins with `STEP`; the sentence of a `UserError` is the last line.
@@ -14,7 +14,7 @@ from symlight.base.errors import UserError, sentence
 from symlight.hw.compiler.generate import generate
 from symlight.hw.config import Engine
 
-from ..device.kernels import REFUSED, STEP
+from .kernels import REFUSED, STEP
 
 
 def main() -> int:

@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed-$(shell cat pyproject.toml | cksum | cut -d' ' -f1)
 
-.PHONY: help demo test slow bench bench-cpu manifests lint card formal evidence clean
+.PHONY: help demo test slow bench bench-cpu manifests lint card formal evidence mutants clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -46,6 +46,10 @@ evidence: formal ## proofs, depth of logic, resources, place and route, lint: do
 
 card: $(STAMP)   ## the contract on a real card: make card XCLBIN=file [DEVICE=xrt:0]
 	$(BIN)/python -m pytest -m needs_card --xclbin "$(XCLBIN)" --xrt-device $(or $(DEVICE),xrt:0)
+
+mutants: $(STAMP) ## wrong lines that the tests must see: docs/evidence/mutants.json (hours; goes on where it was)
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[mutants]'
+	$(BIN)/python -m symlight.tools.mutants --out docs/evidence/mutants.json
 
 lint: $(STAMP)   ## ruff: rules and format; mypy: types of the rooms in tools/typecheck.py
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[lint]'

@@ -113,6 +113,17 @@ def test_sections_that_are_not_there():
     assert [reader(empty) for reader in READERS] == [[], [], [], [], {}, None]
 
 
+def _room(raw: bytes) -> int:
+    """Bytes from the beginning of section 0 to that of section 1."""
+    return struct.unpack_from("<Q", raw, 520)[0] - struct.unpack_from("<Q", raw, 480)[0]
+
+
+def test_sections_may_touch():
+    raw = encode(linked(MANIFEST))
+    touching = raw[:488] + struct.pack("<Q", _room(raw)) + raw[496:]
+    assert len(decode(touching).sections[0].data) == _room(raw)
+
+
 DAMAGE = {
     "empty": (lambda raw: b"", "begins with b'', not with"),
     "another file": (lambda raw: b"PK\3\4" + raw, "is not an xclbin"),
@@ -133,6 +144,10 @@ DAMAGE = {
     "offset in the header": (lambda raw: raw[:480] + struct.pack("<Q", 8) + raw[488:], "outside the file's"),
     "offset near 2^64": (lambda raw: raw[:480] + b"\xff" * 8 + raw[488:], "outside the file's"),
     "size": (lambda raw: raw[:488] + struct.pack("<Q", 1 << 40) + raw[496:], "outside the file's"),
+    "overlap by a byte": (
+        lambda raw: raw[:488] + struct.pack("<Q", _room(raw) + 1) + raw[496:],
+        "0 and 1 overlap",
+    ),
     "overlap": (lambda raw: raw[:488] + struct.pack("<Q", 60) + raw[496:], "sections 0 and 1 overlap"),
 }
 

@@ -62,6 +62,16 @@ def test_strided(traffic, stride, span, expected):
     assert rate(addresses.size * 32, cycles, 450) == pytest.approx(expected, rel=0.01)
 
 
+@pytest.mark.parametrize("tfaw", [22, 40, 0])
+def test_four_activations_in_a_window(traffic, tfaw):
+    """Every read opens a row of another bank: four activations in tFAW ticks, or one in tRRD."""
+    banks = np.array([[0, 32, 8192, 8224][group] + 2048 * bank for bank in range(4) for group in range(4)])
+    addresses = (np.arange(2048)[:, None] * 16384 + banks).reshape(-1)
+    cycles, _ = traffic(addresses, 1, tfaw=tfaw, trefi=0, **NATIVE)
+    ticks = max(tfaw / 4, 4)  # of an activation; tRRD = 4
+    assert rate(addresses.size * 32, cycles, 450) == pytest.approx(32 * 0.9 / ticks, rel=0.02)
+
+
 @pytest.mark.parametrize("stride, expected", [(32, 121), (16384, 155)])
 def test_idle_latency(traffic, stride, expected):
     """One read at a time, refreshes included: page hits (within one page) and page misses."""

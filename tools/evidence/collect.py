@@ -80,18 +80,26 @@ def synthesis(files: list[Path], cache: Path, say: Callable[[str], None], top: s
     if boundary is not None:
         result["channel_ports"] = [{**port.__dict__, "good": port.good} for port in boundary]
     if top == TOP and CHANNEL_MODULE in resources:
-        channels = count_instances(parts, TOP, CHANNEL_MODULE)
-        channel, whole = resources[CHANNEL_MODULE], resources[TOP]
-        rest = whole + channel * -channels
-        result["kernel"] = {
-            "channels": channels,
-            "whole": whole.to_json(),
-            "channel": channel.to_json(),
-            "rest": rest.to_json(),
-            "available_per_slr": utilisation.SLR.to_json(),
-            "split": utilisation.split(channel, channels, rest),
-        }
+        result["kernel"] = kernel_resources(parts, resources)
     return result
+
+
+def kernel_resources(parts: dict, resources: dict[str, utilisation.Resources]) -> dict:
+    """The whole kernel as its channels and the rest, and their split over two dies.
+
+    `parts` and `resources` are those of `utilisation.own` and `utilisation.totals`, by unit.
+    """
+    channels = count_instances(parts, TOP, CHANNEL_MODULE)
+    channel, whole = resources[CHANNEL_MODULE], resources[TOP]
+    rest = whole + channel * -channels
+    return {
+        "channels": channels,
+        "whole": whole.to_json(),
+        "channel": channel.to_json(),
+        "rest": rest.to_json(),
+        "available_per_slr": utilisation.SLR.to_json(),
+        "split": utilisation.split(channel, channels, rest),
+    }
 
 
 def count_instances(parts: dict, top: str, name: str) -> int:

@@ -114,3 +114,18 @@ async def abort_drops_what_is_queued(dut):
     await tb.bench.finish()
     done = len(tb.memory.written)
     assert 0 < done < 60 and tb.memory.written == tb.expected[:done] and tb.memory.answered == done
+
+
+@cocotb.test(**LIMIT)
+@cocotb.parametrize(count=[1, 9])
+async def a_fault_of_the_last_write_comes_with_quiet(dut, count):
+    """Whoever waits for quiet must then see the fault of the very last write."""
+    tb = WriterBench(dut, delay=20)
+    await tb.bench.reset()
+    tb.send(count)
+    tb.memory.faulty = {tb.expected[-1][0]}
+    await tb.bench.until(lambda: not tb.quiet(), limit=20)
+    await tb.bench.until(tb.quiet, limit=500)
+    assert int(dut.fault.value), "quiet before the fault of the last write"
+    assert int(dut.fault_address.value) == next(a for a, _ in tb.expected if a in tb.memory.faulty)
+    await tb.bench.finish()

@@ -229,3 +229,19 @@ async def no_watchdog_after_the_work(dut):
         await runs.run(Command.GENERATE, ["tokens_start"], watchdog=200)
         assert runs.units.fields["error"] == ErrorCode.NONE
     await runs.finish()
+
+
+@cocotb.test(**LIMIT)
+@cocotb.parametrize(watchdog=[1, 2, 5, 9, 12, 13, 60])
+async def a_watchdog_that_runs_out_before_the_work(dut, watchdog):
+    """The counters are still being cleared when the time is over: the run fails all the same."""
+    runs = Runs(dut)
+    await runs.reset()
+    await runs.load()
+    runs.units.hold, runs.units.quiet, runs.units.outcome = "tokens_done", True, {}
+    await runs.start(Command.GENERATE, watchdog=watchdog)
+    fields = await runs.end()
+    assert (fields["stop_reason"], fields["error"]) == (StopReason.FAULT, ErrorCode.WATCHDOG), fields
+    runs.units.hold = None
+    await runs.refused(Command.GENERATE, ErrorCode.NEEDS_RESET)
+    await runs.finish()

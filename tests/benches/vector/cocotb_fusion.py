@@ -74,3 +74,27 @@ async def mix(dut, idle, gains, shift):
     words = {"num": num, "h": h, "align": align, "recip": recip}
     pipe.send_all(words, {"m": ops.mix(o, h, gain_o, gain_h, sh)})
     await run(bench, pipe)
+
+
+@cocotb.test(**LIMIT)
+async def near_ties(dut):
+    """Quotients that are ties in exact arithmetic, over denominators of every kind, and their neighbours: the
+    reciprocal is low by a little, so a tie over no power of two falls just short."""
+    bench = Bench(dut)
+    rng = np.random.default_rng(bench.seed)
+    static = {"gain_o": 2**14, "gain_h": 0, "shift": 14}  # m = o
+    pipe = Pipe(bench, "mix", MixFusion(LANES), static=static)
+    factor = np.concatenate([[3, 1], rng.integers(1, 2**17, 600) >> rng.integers(0, 17, 600)])
+    den = 128 * np.maximum(factor, 1)
+    odd = 2 * rng.integers(-60, 60, (len(den), LANES)) + 1
+    odd[0] = [-1, 1, -3, 3]
+    num = odd * (den // 128)[:, None] + rng.choice([0, 0, 0, -1, 1], odd.shape)
+    num[0, 0] = -3
+    assert (int(den[0]), int(num[0, 0]), int(ops.divide(-3, 384))) == (384, -3, 0)
+    o = ops.divide(num, den[:, None])
+    short = (128 * num == odd * den[:, None]) & (o != ops.rnd(odd, 1))
+    assert short[odd < 0].sum() > 100 and short[odd > 0].sum() > 100, "too few ties fall short"
+    align, recip = reciprocal(den)
+    words = {"num": num, "h": np.zeros_like(num), "align": align, "recip": recip}
+    pipe.send_all(words, {"m": ops.mix(o, 0 * o, *static.values())})
+    await run(bench, pipe)

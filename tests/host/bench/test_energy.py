@@ -134,6 +134,17 @@ def test_wrong_integrals_fail_the_known_answers(wrong):
     assert failed
 
 
+@pytest.mark.parametrize("least", [0, 1, 2, 5])
+def test_exactly_the_least_number_of_readings_is_enough(least):
+    """Readings strictly inside the window count, those on its ends do not."""
+    times = [float(time) for time in range(least + 2)]
+    watts = [10.0] * len(times)
+    limits = {"max_gap": float("inf"), "min_samples": least}
+    assert energy(times, watts, 0.0, times[-1], **limits) == pytest.approx(10 * times[-1])
+    with pytest.raises(NotCovered, match=f"{least} sensor readings"):
+        energy(times, watts, 0.0, times[-1], **limits | {"min_samples": least + 1})
+
+
 # ---- properties ----
 
 

@@ -8,7 +8,7 @@ from symlight.base.errors import UserError
 from symlight.host.device.reference_machine import ReferenceMachine
 from symlight.hw.compiler.layout import Layout
 from symlight.hw.config import CARDS
-from symlight.hw.interface import Command, ErrorCode, Flag, Io
+from symlight.hw.interface import Command, ErrorCode, Flag, Io, StopReason
 from symlight.model.config import MAX_POSITION, preset
 from symlight.model.state import State
 from tests.benches.host.fake_card import CYCLES_A_PASS
@@ -179,3 +179,39 @@ def test_upload_reports_its_progress(card):
     open_accelerator(card, progress=lambda *step: steps.append(step))
     assert steps and all(stage == "upload" for stage, _, _ in steps)
     assert steps[-1][1] == steps[-1][2] == sum(image.size for image in card.expected_images)
+
+
+def test_pending_token_zero_is_restored(card, model):
+    """Zero is a token, not the absence of one."""
+    device, reference = open_accelerator(card), ReferenceMachine(model)
+    reference.run([5, 0], 0, None)
+    assert reference.pending == 0
+    device.write_state(reference.read_state())
+    assert (device.position, device.pending) == (1, 0)
+    assert device.run([], 3, None).tokens == reference.run([], 3, None).tokens
+
+
+def test_run_ids_of_two_drivers_differ(card):
+    """A mailbox that another process left on the card must not look like this driver's."""
+    first = []
+    for _ in range(3):
+        ids = []
+        device = open_accelerator(card)
+        for _ in range(3):
+            device.run([1], 1, None)
+            ids.append(card.scalars["run_id"])
+        assert len(set(ids)) == 3, "two runs of one driver have the same id"
+        first.append(ids[0])
+    assert len(set(first)) == 3, f"drivers begin with the ids {first}"
+
+
+@pytest.mark.parametrize("stop_reason", [StopReason.LENGTH, StopReason.EOS, StopReason.NONE])
+def test_a_status_of_error_is_a_fault_whatever_the_stop_reason(card, stop_reason):
+    device = open_accelerator(card)
+    failed = card._failed
+    card._failed = lambda *more, **place: failed(*more, **place) | {"stop_reason": stop_reason}
+    card.fault = ErrorCode.READ_RESPONSE
+    with pytest.raises(UserError, match="memory read failed"):
+        device.run([3], 3, None)
+    with pytest.raises(UserError, match="session is gone"):
+        device.run([3], 3, None)

@@ -11,6 +11,7 @@ from symlight.host.device.reference_machine import ReferenceMachine
 from symlight.host.device.session import Session
 from symlight.host.device.verify import VerificationError, Verifier
 from symlight.hw.interface import Command
+from symlight.model.reference import SITES
 from tests.benches.host.host_bench import open_accelerator
 
 PROMPT = [5, 6, 7, 8]
@@ -179,3 +180,32 @@ def test_verification_compares_the_state(card, model):
         match="the session state does not: layer 1, operation qkv: ring v, slot 2, head 1, element 8",
     ):
         Session(device, verifier=Verifier(model)).turn(PROMPT, 0)
+
+
+@pytest.mark.parametrize("layer, site", [(0, 0), (1, 3)])
+def test_right_tokens_with_wrong_event_counts_are_a_difference(card, model, layer, site):
+    device = open_accelerator(card)
+    run = device.run
+
+    def miscounts(*arguments):
+        result = run(*arguments)
+        result.active[layer, site] += 1
+        return result
+
+    device.run = miscounts
+    with pytest.raises(VerificationError, match=f"event counts do not: layer {layer}, {SITES[site]}"):
+        Session(device, verifier=Verifier(model)).turn(PROMPT, 3)
+
+
+@pytest.mark.parametrize("name", ["prompt_passes", "decode_passes"])
+def test_a_wrong_number_of_passes_is_a_difference(card, model, name):
+    device = open_accelerator(card)
+    run = device.run
+
+    def miscounts(*arguments):
+        result = run(*arguments)
+        return replace(result, **{name: getattr(result, name) + 1})
+
+    device.run = miscounts
+    with pytest.raises(VerificationError, match=name.replace("_", " ")):
+        Session(device, verifier=Verifier(model)).turn(PROMPT, 3)

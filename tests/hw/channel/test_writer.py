@@ -18,7 +18,7 @@ def test_writer(seed):
             parameters={"lanes": ENGINE.lanes},
             seed=seed,
         )
-        == 21
+        == 23
     )
 
 

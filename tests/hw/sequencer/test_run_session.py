@@ -7,7 +7,7 @@ from tests.benches.sequencer.sequencer_bench import sequencer
 
 
 def test_session():
-    assert run_bench(sequencer(), "sequencer.cocotb_session") == 21
+    assert run_bench(sequencer(), "sequencer.cocotb_session") == 28
 
 
 def test_a_count_that_comes_too_early_is_noticed():

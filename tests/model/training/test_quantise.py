@@ -13,7 +13,7 @@ from symlight.model import ops
 from symlight.model.config import preset
 from symlight.model.evaluate import evaluate, weighted_density
 from symlight.model.reference import Reference
-from symlight.model.scaling import gelu_values, mix_gains, multiplier_shift, norm_tensors
+from symlight.model.scaling import alibi_slopes, gelu_values, mix_gains, multiplier_shift, norm_tensors
 from symlight.model.synthetic import random_model
 from symlight.model.training.quantise import (
     Checkpoint,
@@ -22,7 +22,7 @@ from symlight.model.training.quantise import (
     quantise_rows,
     read_checkpoint,
 )
-from tests.benches.model.naive_float import CONSTANTS, NaiveFloat, event, random_checkpoint
+from tests.benches.model.naive_float import CONSTANTS, NaiveFloat, event, layer_norm, random_checkpoint
 
 SEED = 21
 
@@ -109,6 +109,25 @@ def test_layer_norm_tensors():
     assert np.abs(made["gamma"]).max() > 16383
 
 
+@pytest.mark.parametrize("width", [60, 768, 2048])
+@pytest.mark.parametrize("eps", [1e-5, 1e-3])
+def test_layer_norm_of_small_inputs_depends_on_epsilon(width, eps):
+    """A variance of the size of epsilon: the sum of squares has epsilon `width` times."""
+    pre = np.random.default_rng(4).normal(0, math.sqrt(eps), width)
+    pre -= pre.mean()
+    made = norm_tensors(np.ones(width), np.zeros(width), width, eps)
+    integers = np.rint(pre * 4096).astype(np.int64)
+    got = ops.layer_norm(integers, made["gamma"], made["beta"], *map(int, made["scalars"])) / 2048
+    kept = integers / 4096
+    real = (kept - kept.mean()) / np.sqrt(kept.var() + eps)
+    assert 0.6 < real.std() < 0.8 and np.abs(got - real).max() < 0.03
+    assert abs(int(made["scalars"][1]) - width * eps * 2**24) <= 0.5
+
+
+def test_epsilon_is_at_least_16():
+    assert norm_tensors(np.ones(60), np.zeros(60), 60, 0.0)["scalars"][1] == 16
+
+
 @pytest.mark.parametrize("gate", [0.0, 0.2, 0.5, 1.0])
 def test_mix(gate):
     o, h = np.array([64, -640, 8128]), np.array([4096, 4096, -32768])
@@ -124,6 +143,67 @@ def test_gelu_table():
     assert table[128] == 0 and table[255] == 127 and table[0] == 0
     for x in (-1.0, 0.5, 2.0):
         assert abs(table[128 + int(16 * x)] / 16 - 0.5 * x * (1 + math.erf(x / math.sqrt(2)))) <= 1 / 32
+
+
+def test_decay_is_rounded_to_the_nearest(checkpoint):
+    tensors = {name: np.array(value) for name, value in checkpoint.tensors.items()}
+    raw = np.random.default_rng(5).uniform(-14, 14, (checkpoint.shape.layers, checkpoint.shape.heads))
+    raw[0, 0] = 0
+    for layer, values in enumerate(raw):
+        tensors[f"blocks.{layer}.tcam.decay_raw"] = values
+    model, _ = quantise(Checkpoint(tensors, checkpoint.shape, checkpoint.constants))
+    beta = np.array([block.decay_beta for block in model.blocks], np.int64)
+    assert beta[0, 0] == 1 << 15
+    real = (1 - 1 / (1 + np.exp(-raw))) * 65536
+    assert np.abs(beta - np.minimum(real, 65535)).max() <= 0.5 + 1e-6
+    assert (beta == np.floor(real)).mean() < 1 > (beta == np.ceil(real)).mean(), "rounding has no effect here"
+
+
+def test_embedding_is_rounded_to_the_nearest(checkpoint, quantised):
+    table = checkpoint["spike_encoder.frontend.text_embedding.weight"]
+    weight, bias = checkpoint["spike_encoder.norm.weight"], checkpoint["spike_encoder.norm.bias"]
+    real = np.array([layer_norm(row, weight, bias) for row in table])
+    got = quantised[0].embedding_table.astype(np.int64)
+    assert np.abs(real).max() < 15.9 and np.abs(got - real * 2048).max() <= 0.5 + 1e-6
+
+
+@pytest.mark.parametrize("head", [3, 4])
+def test_the_head_input_has_its_scale(checkpoint, head):
+    model, _ = quantise(checkpoint, StaticScales(head=head))
+    c = np.arange(-32768, 32768)
+    got = ops.head_input(c, *map(int, model.head.input))
+    real = c / 2048 * 2**head
+    assert np.abs(got - np.clip(real, -127, 127)).max() <= 0.51
+
+
+def test_scales_of_the_head_are_rounded_to_the_nearest(checkpoint, quantised):
+    """Each row's largest weight is 127 of its scale."""
+    model, logit_scale = quantised
+    out = checkpoint["output_head.output_proj.weight"] / 2**4
+    prior = checkpoint["output_head.prior_net.2.weight"] * checkpoint.constants["prior_scale"] / 2**4
+    rows = np.abs(np.concatenate([out, prior], axis=1)).max(axis=1) / 127
+    scale = model.head.fused_scale.astype(np.int64)
+    assert np.abs(scale - rows / rows.max() * 65535).max() <= 0.5 + 1e-6
+    assert logit_scale == pytest.approx(rows.max() / 65535, rel=1e-12)
+
+
+@pytest.mark.parametrize("heads, head_width, score_frac", [(8, 16, 6), (12, 64, 6), (2, 32, 5), (1, 4, 0)])
+def test_slopes_are_those_of_alibi(heads, head_width, score_frac):
+    """A geometric sequence from 2^(-8 / heads) down to 2^-8, in the unit of the undivided scores."""
+    shape = replace(
+        preset("tiny"), heads=heads, head_width=head_width, width=heads * head_width, ffn=32, bottleneck=8
+    )
+    ratio, slope, expected = 2.0 ** (-8 / heads), 1.0, []
+    for _ in range(heads):
+        slope *= ratio
+        expected.append(min(1023, round(slope * head_width**0.5 * 2**score_frac)))
+    assert alibi_slopes(shape, score_frac).tolist() == expected
+    assert heads == 1 or expected == sorted(expected, reverse=True)
+
+
+def test_a_quantised_model_has_these_slopes(quantised):
+    model, _ = quantised
+    assert model.slopes.tolist() == alibi_slopes(model.shape, model.numerics.score_frac).tolist()
 
 
 def test_encoder_constants(quantised):

@@ -3,7 +3,9 @@ Verilog."""
 
 import pytest
 
+from symlight.hw.top import CHANNEL_MODULE
 from symlight.tools.evidence.boundaries import ports_of
+from symlight.tools.evidence.collect import kernel_resources
 from symlight.tools.evidence.levels import analyse
 from symlight.tools.evidence.modules import units
 from symlight.tools.evidence.utilisation import INTERCONNECT, SLR, Resources, own, split, totals
@@ -40,6 +42,24 @@ def test_split_balances_the_dies():
     assert split(Resources(), 16, Resources())["interconnect"]["lut"] == INTERCONNECT.lut / 2
     assert not split(Resources(dsp=200), 32, Resources())["fits"]
     assert SLR.share(SLR) == Resources(1, 1, 1, 1, 1)
+
+
+def test_the_kernel_is_its_channels_and_the_rest():
+    """Channels below a level of hierarchy, too; what the channels have is not in the rest."""
+    channel, column = Resources(lut=700, ff=11, dsp=3), Resources(lut=5)
+    parts = {
+        CHANNEL_MODULE: (channel, {}),
+        "column": (column, {CHANNEL_MODULE: 2}),
+        "symlight": (Resources(lut=1000, ff=50, uram=4), {"column": 3, CHANNEL_MODULE: 1}),
+    }
+    found = kernel_resources(parts, totals(parts))
+    assert found["channels"] == 7
+    assert found["channel"] == channel.to_json()
+    assert found["rest"] == Resources(lut=1015, ff=50, uram=4).to_json()
+    assert found["whole"] == (Resources(lut=1015, ff=50, uram=4) + channel * 7).to_json()
+    dies = found["split"]
+    assert dies["channels_on_slr0"] + dies["channels_on_slr1"] == 7
+    assert dies["slr0"]["lut"] + dies["slr1"]["lut"] == found["whole"]["lut"]
 
 
 def test_ports_must_be_registers():

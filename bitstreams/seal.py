@@ -5,11 +5,11 @@ the reports that `reports.tcl` wrote beside it; what is not there stays None. An
 build is refused.
 """
 
-import json
 from pathlib import Path
 
 from symlight.base.errors import UserError
 from symlight.base.files import write_whole
+from symlight.base.json_file import read_object
 from symlight.hw.compiler.manifest import REGISTERS
 from symlight.hw.interface import KERNEL_NAME
 
@@ -25,7 +25,7 @@ def seal(file: Path) -> dict:
     """Fill `result` of the manifest beside xclbin `file`, and return the manifest."""
     source = file.parent / MANIFEST
     try:
-        manifest = json.loads(source.read_text(encoding="utf-8"))
+        manifest = read_object(source, "package the kernel again")
         expected = {name: manifest[name] for name in ("build_id", "interface", "platform")}
     except FileNotFoundError:
         raise UserError(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from symlight.base.errors import UserError
+from symlight.base.json_file import read_object
 
 MANIFEST, CONFIG, WEIGHTS, TOKENIZER = (
     "manifest.json",
@@ -208,16 +209,5 @@ def write_json(file: Path, data: dict) -> None:
 
 
 def read_json(file: Path) -> dict:
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-        json.dumps(data, ensure_ascii=False).encode()  # JSON can name lone surrogates, which are no text
-    except UnicodeEncodeError as error:
-        surrogate = error.object[error.start]
-        raise UserError(
-            f"{file} holds the lone surrogate {surrogate!a}, which is no character; build the package again"
-        ) from None
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{file} is not readable JSON ({error}); build the package again") from error
-    if not isinstance(data, dict):
-        raise UserError(f"{file} holds {type(data).__name__}, an object is required")
-    return data
+    """The object in a file of a package; a `UserError` where there is none."""
+    return read_object(file, "build the package again")

@@ -6,7 +6,6 @@ work one after the other, so the mean over the blocks counts; in pipelined prefi
 This is a projection from a platform's dense measurements, not a measurement.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from symlight.base.errors import UserError
+from symlight.base.json_file import read_object
 
 from .config import ModelShape
 
@@ -81,8 +81,8 @@ def read_platform(name: str) -> Platform:
     if name in PLATFORMS:
         return PLATFORMS[name]
     try:
-        data = json.loads(Path(name).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        data = read_object(Path(name), f"give {', '.join(PLATFORMS)}, or a JSON file of a platform")
+    except OSError as error:
         raise UserError(
             f"the platform {name!r} is neither {', '.join(PLATFORMS)} nor a JSON file ({error})"
         ) from error

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from symlight.base.errors import UserError, in_words
+from symlight.base.json_file import read_object
 from symlight.hw.compiler.manifest import FORMAT_VERSION
 from symlight.hw.config import Engine
 from symlight.hw.interface import KERNEL_NAME
@@ -57,12 +58,10 @@ def read_kernel(path: str | Path) -> KernelFolder:
     folder = path.parent if path.is_file() or path.name == MANIFEST else path
     source = folder / MANIFEST
     try:
-        manifest = json.loads(source.read_text())
+        manifest = read_object(source, AGAIN)
     except FileNotFoundError:
         raise UserError(f"{source} does not exist; give the folder of a kernel (symlight verilog)") from None
-    except ValueError as error:
-        raise UserError(f"{source} is not readable JSON: {error}; {AGAIN}") from error
-    if not isinstance(manifest, dict) or manifest.get("format_version") != FORMAT_VERSION:
+    if manifest.get("format_version") != FORMAT_VERSION:
         raise UserError(f"{source}: this program reads format_version {FORMAT_VERSION}; {AGAIN}")
     keys = {"format_version", "kernel", "build_id", "engine", "files"}
     if not keys <= set(manifest):
@@ -75,7 +74,15 @@ def read_kernel(path: str | Path) -> KernelFolder:
     if not isinstance(manifest["files"], dict) or not isinstance(manifest["engine"], dict):
         raise UserError(f"{source}: files and engine must be objects; {AGAIN}")
     sources = [_checked(source, name, entry) for name, entry in sorted(manifest["files"].items())]
-    return KernelFolder(source.parent, build_id, Engine.from_json(manifest["engine"]), sources)
+    return KernelFolder(source.parent, build_id, read_engine(manifest["engine"], source), sources)
+
+
+def read_engine(data: dict, source: Path) -> Engine:
+    """The engine of a manifest; a `UserError` names the manifest."""
+    try:
+        return Engine.from_json(data)
+    except (UserError, TypeError) as error:  # a text where a number belongs
+        raise UserError(f"{source}: {error}; {AGAIN}") from error
 
 
 def _checked(manifest: Path, name: str, entry: object) -> Path:

@@ -11,7 +11,7 @@ from symlight.base.errors import UserError
 from ..device.verify import VerificationError
 from ..library.model import open_model
 from ..terminal.console import stderr, waiting
-from ..terminal.options import PATH, ListCommand
+from ..terminal.options import PATH, FiniteRange, ListCommand
 from ..terminal.results import write_json
 
 
@@ -23,7 +23,7 @@ from ..terminal.results import write_json
     metavar="N...",
     help="Clients at a time; several numbers are measured one after the other.",
 )  # fmt: skip
-@click.option("--seconds", type=click.FloatRange(0.1, 86400), default=10.0, show_default=True, help="Each.")
+@click.option("--seconds", type=FiniteRange(0.1, 86400), default=10.0, show_default=True, help="Each.")
 @click.option(
     "--max-tokens",
     type=click.IntRange(1, 4096),
@@ -32,11 +32,11 @@ from ..terminal.results import write_json
     help="Of the longest request.",
 )
 @click.option(
-    "--leave", type=click.FloatRange(0, 1), default=0.0, show_default=True, metavar="SHARE",
+    "--leave", type=FiniteRange(0, 1), default=0.0, show_default=True, metavar="SHARE",
     help="Streams that the client leaves in the middle.",
 )  # fmt: skip
 @click.option(
-    "--malformed", type=click.FloatRange(0, 1), default=0.0, show_default=True, metavar="SHARE",
+    "--malformed", type=FiniteRange(0, 1), default=0.0, show_default=True, metavar="SHARE",
     help="Requests that must be refused.",
 )  # fmt: skip
 @click.option(

@@ -1,11 +1,11 @@
 """`symlight quantise`: an INT8 package from a float checkpoint."""
 
-import json
 from pathlib import Path
 
 import click
 
 from symlight.base.errors import UserError
+from symlight.base.json_file import read_object
 from symlight.model.package import TOKENIZER, PackageMeta, save_package
 from symlight.model.tokenizer import Tokenizer
 
@@ -87,7 +87,7 @@ def _training(checkpoint: Path) -> dict:
     if checkpoint.name != CHECKPOINT or not file.is_file():
         return {}
     try:
-        report = json.loads(file.read_text(encoding="utf-8"))
+        report = read_object(file, "remove it")
         return {name: report[name] for name in PROVENANCE}
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{file} is not the report of a training ({error!r}); remove it") from error

@@ -1,6 +1,5 @@
 """`symlight soak`: random conversations on a device for hours, compared with the integer reference."""
 
-import json
 from pathlib import Path
 
 import click
@@ -16,7 +15,8 @@ from ..soak.plan import MOST_TOKENS
 from ..soak.record import Record, read_record, write_record
 from ..soak.soak import PROBE_EVERY, Limit, Soak
 from ..terminal.console import ProgressView, stderr
-from ..terminal.options import PATH, device_option, device_options, model_option, take_device
+from ..terminal.options import PATH, FiniteRange, device_option, device_options, model_option, take_device
+from ..terminal.results import print_json
 
 
 @click.command(
@@ -32,9 +32,7 @@ from ..terminal.options import PATH, device_option, device_options, model_option
 @device_options
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the conversations.")
 @click.option("--turns", type=click.IntRange(min=1), metavar="N", help="End after so many turns.")
-@click.option(
-    "--minutes", type=click.FloatRange(min=0, min_open=True), metavar="M", help="End after so long."
-)
+@click.option("--minutes", type=FiniteRange(min=0, min_open=True), metavar="M", help="End after so long.")
 @click.option("--out", type=PATH, metavar="FILE", help="Record to write, and to go on from.")
 @click.option(
     "--first-conversation",
@@ -104,4 +102,4 @@ def _tell(record: Record, as_json: bool) -> None:
     """The one line, and the object if it is wanted: also after a failure or an interruption."""
     click.echo(record.line(), err=as_json)
     if as_json:
-        click.echo(json.dumps(record.to_json()))
+        print_json(record.to_json())

@@ -18,11 +18,13 @@ from pathlib import Path
 from symlight.base import process
 from symlight.base.cache import cached, room
 from symlight.base.errors import UserError, in_words
+from symlight.base.json_file import read_object
 from symlight.base.tools import require_success
 from symlight.hw import config
 from symlight.hw.compiler.sources import generator_digest
 from symlight.hw.config import Engine
 from symlight.hw.interface import KERNEL_NAME
+from symlight.sim.manifest import read_engine
 
 from .machine import Progress, silent
 
@@ -68,12 +70,10 @@ def engine_of(card: str, build: str) -> Engine:
 def read_manifest(path: Path) -> KernelInfo:
     """Engine and identity out of a manifest.json."""
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        manifest = read_object(path, AGAIN)
     except FileNotFoundError:
         raise UserError(f"{path} does not exist; it must lie beside the kernel it describes") from None
-    except ValueError as error:
-        raise UserError(f"{path} is not readable JSON ({error}); {AGAIN}") from error
-    if not isinstance(manifest, dict) or not {"kernel", "build_id", "engine"} <= set(manifest):
+    if not {"kernel", "build_id", "engine"} <= set(manifest):
         raise UserError(f"{path} is not the manifest of a kernel; {AGAIN}")
     if manifest["kernel"] != KERNEL_NAME:
         raise UserError(f"{path} describes kernel {manifest['kernel']!r}, not {KERNEL_NAME!r}")
@@ -86,9 +86,8 @@ def read_manifest(path: Path) -> KernelInfo:
     hbm_map = manifest.get("hbm_map")
     if hbm_map is not None and not isinstance(hbm_map, dict):
         raise UserError(f"{path}: hbm_map is {hbm_map!r}, an object is required")
-    return KernelInfo(
-        path, Engine.from_json(manifest["engine"]), build_id, _xclbin_identity(path, manifest), hbm_map
-    )
+    engine = read_engine(manifest["engine"], path)
+    return KernelInfo(path, engine, build_id, _xclbin_identity(path, manifest), hbm_map)
 
 
 def _xclbin_identity(path: Path, manifest: dict) -> XclbinIdentity | None:

@@ -1,11 +1,11 @@
 """Model packages by path or name, and the golden tokens that lie beside them."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import symlight.model
 from symlight.base.errors import UserError, in_words
+from symlight.base.json_file import read_object
 from symlight.model.config import PRESETS, ModelShape
 from symlight.model.package import Package, load_package
 from symlight.model.package_folder import V1, package_kind
@@ -70,13 +70,19 @@ class GoldenRun:
     tokens: list[int]
 
 
+def _ids(tokens: list[int]) -> list[int]:
+    if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
+        raise ValueError(f"{tokens!r} is no list of token ids")
+    return tokens
+
+
 def golden_runs(package: Package) -> list[GoldenRun]:
     """The runs in `<package>.golden.json` beside the package; none without that file."""
     file = package.path.with_name(f"{package.path.name}.golden.json")
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = read_object(file, "remove it or make it again")
         digest = content["package"]
-        runs = [GoldenRun(run["prompt_tokens"], run["tokens"]) for run in content["runs"]]
+        runs = [GoldenRun(_ids(run["prompt_tokens"]), _ids(run["tokens"])) for run in content["runs"]]
     except FileNotFoundError:
         return []
     except (ValueError, KeyError, TypeError) as error:

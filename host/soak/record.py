@@ -1,10 +1,10 @@
 """What a soak has done so far, in memory and as a file from which it goes on."""
 
-import json
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from symlight.base.errors import UserError
+from symlight.base.json_file import read_object
 
 from ..terminal.results import write_json
 
@@ -82,12 +82,10 @@ class Record:
 def read_record(path: Path, settings: dict) -> Record:
     """The record that a soak with `settings` goes on from: that of the file, or a new one without a file."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_object(path, "it is no record of a soak: remove it")
     except FileNotFoundError:
         return Record(settings)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read as the record of a soak ({error}); remove it") from error
-    if not isinstance(content, dict) or content.get("soak") != FORMAT:
+    if content.get("soak") != FORMAT:
         raise UserError(f"{path} is not the record of a soak; give another file (--out)")
     record = _checked(path, content)
     if record.failure is not None:

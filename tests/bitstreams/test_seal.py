@@ -145,7 +145,7 @@ def test_a_folder_without_package(tmp_path, folder, link):
         seal(tmp_path / "symlight.xclbin")
     for content in ("{", "[]", '{"build_id": "1"}'):
         (tmp_path / "manifest.json").write_text(content)
-        with pytest.raises(UserError, match="not the manifest of a package"):
+        with pytest.raises(UserError, match="manifest.json .*; package the kernel again"):
             seal(tmp_path / file.rsplit("/")[-1] if isinstance(file, str) else file)
 
 
@@ -169,7 +169,7 @@ def test_the_commands_that_write(kernel_folder, package_folder, tmp_path, capsys
     assert [name for name in files if (out / name).read_bytes() != (package_folder / name).read_bytes()] == []
     (tmp_path / "file").write_text("")
     assert run([*words, "--out", str(tmp_path / "file")]) == 2
-    assert "cannot write to" in capsys.readouterr().err
+    assert "is a file, a folder is needed there" in capsys.readouterr().err
     monkeypatch.setattr(packaging, "BUILDS", ["partial-kv"])
     assert run(["manifests", "--out", str(tmp_path / "m"), "--card", "sim4", "--cache", str(CACHE)]) == 0
     manifest = tmp_path / "m" / "sim4-partial-kv" / "manifest.json"
@@ -202,7 +202,7 @@ def test_the_command(folder, link, capsys):
         (["inspect", str(folder / "link.cfg")], "is not an xclbin"),
         (["inspect", str(file.with_name("none.xclbin"))], "cannot be read"),
         (["package", "--model", "194m", "--card", "sim4", "--out", str(folder)], "this kernel has"),
-        (["package", "--model", "nothing", "--out", str(folder)], "no model package is at 'nothing'"),
+        (["package", "--model", "nothing", "--out", str(folder)], "no model is called 'nothing'"),
     ):
         assert run(words) == 2
         err = capsys.readouterr().err.strip()

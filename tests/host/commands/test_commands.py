@@ -146,6 +146,17 @@ def test_random_model(symlight, tmp_path):
     assert "synthesize" not in symlight("--help").out
 
 
+@pytest.mark.parametrize(
+    "content",
+    ["[]", '{"package": 1, "runs": 5}', '{"package": 1, "runs": [{"prompt_tokens": "ab", "tokens": []}]}'],
+)
+def test_a_damaged_file_of_golden_tokens_is_named(symlight, package, tmp_path, content):
+    shutil.copytree(package.path, tmp_path / "tiny")
+    (tmp_path / "tiny.golden.json").write_text(content)
+    sentence = symlight("selftest", "--model", tmp_path / "tiny", "--device", "reference").error()
+    assert "tiny.golden.json" in sentence and sentence.endswith("remove it or make it again")
+
+
 def test_quantise_needs_a_checkpoint(symlight, tmp_path):
     assert (
         "no checkpoint"

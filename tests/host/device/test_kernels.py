@@ -41,12 +41,18 @@ def test_a_kernel_is_generated_once(tmp_path, monkeypatch):
     [
         (None, "does not exist"),
         ("{", "is not readable JSON"),
-        ("[]", "not the manifest of a kernel"),
+        ("[]", "an object is required"),
+        ("{}", "not the manifest of a kernel"),
+        ("[" * 100_000, "is not readable JSON"),
         ({"kernel": "other"}, "describes kernel 'other'"),
         ({"build_id": "xyz"}, "build_id 'xyz' is not a hexadecimal number"),
         ({"build_id": 5}, "build_id 5 is not"),
         ({"engine": []}, "an object is required"),
-        ({"engine": {"channels": 4}}, "unknown or missing"),
+        ({"engine": {"channels": 4}}, "manifest.json: .* unknown or missing"),
+        (
+            {"engine": CARDS["sim4"].to_json() | {"channels": "4"}},
+            "manifest.json: .*package the kernel again",
+        ),
     ],
 )
 def test_manifests_are_checked(tmp_path, change, sentence):

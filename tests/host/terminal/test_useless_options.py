@@ -1,6 +1,10 @@
 """An option that would change nothing is refused, and so are numbers and texts that mean nothing."""
 
+import click
 import pytest
+
+from symlight.host.cli import cli
+from symlight.host.terminal.options import FiniteRange
 
 PROMPT = ("--prompt", "the word", "--max-new-tokens", 1)
 
@@ -108,3 +112,13 @@ def test_options_of_the_other_measurement(symlight, words, sentence):
 )
 def test_too_many_tokens_are_said_once(generate, count, message):
     assert message in generate("--prompt", "a", "--max-new-tokens", count).error()
+
+
+CHECKED_ELSEWHERE = {"temperature", "top_p", "min_p"}  # by model.sampling, which knows what they mean
+
+
+@pytest.mark.parametrize("name", cli.commands)
+def test_every_option_that_is_a_number_is_finite(name):
+    for parameter in cli.commands[name].params:
+        if isinstance(parameter.type, click.types.FloatParamType) and parameter.name not in CHECKED_ELSEWHERE:
+            assert isinstance(parameter.type, FiniteRange), parameter.name

@@ -155,7 +155,7 @@ class Engine:
         self.weights, self.shape = weights, weights.shape
         self.threads = default_threads() if threads is None else threads
         self._library = library or Library(find(isa), cache, progress)
-        self.isa = self._library.isa.name
+        self.isa, self.library = self._library.isa.name, self._library.key
         self._model = weights.structure(every_row)
         self._handle = self._library.engine(ctypes.byref(self._model), self.threads)
         if not self._handle:

@@ -23,12 +23,14 @@ _FUNCTIONS = {
 class Library:
     """The kernels for one instruction set; compiled when the cache does not have them.
 
-    Attributes `engine`, `free`, .. are the functions of kernels/engine.cpp.
+    Attributes `engine`, `free`, .. are the functions of kernels/engine.cpp. `key` changes with everything
+    that the kernels are made of.
     """
 
     def __init__(self, isa: Isa, cache: Path | None = None, progress: Progress | None = None):
-        self.isa = isa
-        self._handle = ctypes.CDLL(str(build_library(isa, cache, progress=progress)))
+        file = build_library(isa, cache, progress=progress)
+        self.isa, self.key = isa, file.parent.name
+        self._handle = ctypes.CDLL(str(file))
         for name, (result, arguments) in _FUNCTIONS.items():
             function = getattr(self._handle, f"symlight_{name}")
             function.restype, function.argtypes = result, arguments

@@ -212,7 +212,7 @@ def print_bench(console: Console, result: dict, engine: Engine) -> None:
     for line in lines:
         console.print(line, highlight=False)
     if result["bit_exact"]:
-        console.print("bit-exact with the integer reference", style="green")
+        console.print(f"bit-exact with: {result['compared_with']}", style="green")
 
 
 def _spread(values: dict | None) -> str:

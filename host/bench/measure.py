@@ -90,6 +90,8 @@ class ReferenceRun:
     results : list of RunResult
         Of every run, as `measure` makes them.
     final : State
+    compared_with : str
+        What worked it out: the reference, or `golden` (host.device.golden).
     """
 
     def __init__(
@@ -99,13 +101,15 @@ class ReferenceRun:
         n_new: int,
         *,
         ingest: bool,
+        golden: Machine | None = None,
         progress: Progress = silent,
     ):
         if len(prompt) < 2 or n_new < 2:
             raise UserError(
                 f"a benchmark needs two prompt tokens and two new ones, not {len(prompt)} and {n_new}"
             )
-        machine = ReferenceMachine(model)
+        machine = ReferenceMachine(model) if golden is None else golden
+        self.compared_with = machine.name
         before = 0 if ingest else len(prompt) - 1
         total = len(prompt) + n_new
         for i in range(before):

@@ -17,9 +17,9 @@ from symlight.base.files import check_file
 from symlight.base.provenance import commit
 from symlight.model.package import Package
 
-from ..device.machine import Progress, silent
+from ..device.golden import golden_machine
+from ..device.machine import Machine, Progress, silent
 from ..device.opening import DeviceOptions, OpenedDevice
-from ..device.reference_machine import ReferenceMachine
 from ..terminal.console import ProgressView, stdout
 from ..terminal.options import PATH, FiniteRange, refuse_given
 from ..terminal.results import print_json, write_json, write_text
@@ -39,13 +39,14 @@ def prompts(package: Package, settings: ProtocolSettings) -> dict[int, list[int]
 
 
 def reference_tokens(
-    package: Package, settings: ProtocolSettings, progress: Progress = silent
+    package: Package, golden: Machine, settings: ProtocolSettings, progress: Progress = silent
 ) -> dict[int, list[int]]:
-    """What every prefix must be followed by."""
+    """What every prefix must be followed by; `golden` works it out (host.device.golden)."""
     found: dict[int, list[int]] = {}
     for i, (prefix, prompt) in enumerate(prompts(package, settings).items()):
         progress("reference", i, len(settings.prefixes))
-        found[prefix] = ReferenceMachine(package.model).run(prompt, settings.new_tokens, None).tokens
+        golden.reset()
+        found[prefix] = golden.run(prompt, settings.new_tokens, None).tokens
     progress("reference", len(found), len(found))
     return found
 
@@ -89,11 +90,15 @@ def run_protocol(
 ) -> dict:
     """Open the device, run the protocol, write and return what it says."""
     with ProgressView(console) as progress:
-        expected = reference_tokens(package, settings, progress) if verify else None
+        expected, golden = None, None
+        if verify:
+            golden = golden_machine(package, options, progress)
+            expected = reference_tokens(package, golden, settings, progress)
+            golden.close()
         with OpenedDevice(options, package, progress) as machine:
             sensor, about_sensor = find_sensor(machine.card if hasattr(machine, "card") else None)
             timing = "kernel" if options.device == "sim" else "host"
-            facts = _facts(package, options, machine, verify)
+            facts = _facts(package, options, machine, golden)
             campaign = Campaign(
                 machine,
                 settings,
@@ -115,7 +120,7 @@ def run_protocol(
     return result
 
 
-def _facts(package: Package, options: DeviceOptions, machine, verify: bool) -> dict:
+def _facts(package: Package, options: DeviceOptions, machine, golden: Machine | None) -> dict:
     """What the result says about device and model; no figure without it can be repeated."""
     card = getattr(machine, "card", None)
     return {
@@ -127,7 +132,8 @@ def _facts(package: Package, options: DeviceOptions, machine, verify: bool) -> d
         "model": package.meta.name,
         "synthetic": package.meta.synthetic,
         "package": package.digest,
-        "verified": verify,
+        "verified": golden is not None,
+        "compared_with": None if golden is None else golden.name,
         "commit": commit(),
         "version": symlight.__version__,
         "began": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -14,6 +14,7 @@ from symlight.model.package import Package
 from symlight.sim.estimate.memory import Memory
 
 from ..device.fitting import layout_on
+from ..device.golden import golden_machine
 from ..device.kernels import KernelInfo, obtain_kernel
 from ..device.machine import Progress, silent
 from ..device.opening import DeviceOptions
@@ -113,7 +114,7 @@ def bench_package(
     clock = BuildClock(progress)
     kernel = obtain_kernel(settings.card, settings.build, cache, clock)
     layout = layout_on(kernel.engine, package.shape)
-    expected = expected or reference_run(package, settings, progress)
+    expected = expected or reference_run(package, settings, cache, progress)
     options = DeviceOptions(
         card=settings.card,
         build=settings.build,
@@ -136,13 +137,27 @@ def bench_package(
         measured.append(one)
         if one.difference is not None:
             break
-    facts = about(package, settings, kernel) | {"commit": commit(), "version": symlight.__version__}
+    facts = about(package, settings, kernel) | {
+        "commit": commit(),
+        "version": symlight.__version__,
+        "compared_with": expected.compared_with,
+    }
     return bench_json(measured, layout, facts) | {"build_seconds": clock.seconds or None}
 
 
-def reference_run(package: Package, settings: BenchSettings, progress: Progress = silent) -> ReferenceRun:
-    """The reference's part of a benchmark; it depends on the model and the prompt only."""
-    prompt = prompt_ids(package, settings)
-    return ReferenceRun(
-        package.model, prompt, settings.new_tokens, ingest=settings.state == "ingest", progress=progress
-    )
+def reference_run(
+    package: Package, settings: BenchSettings, cache: Path, progress: Progress = silent
+) -> ReferenceRun:
+    """What a benchmark is compared with; it depends on the model and the prompt only."""
+    golden = golden_machine(package, DeviceOptions(device="sim", cache=cache), progress)
+    try:
+        return ReferenceRun(
+            package.model,
+            prompt_ids(package, settings),
+            settings.new_tokens,
+            ingest=settings.state == "ingest",
+            golden=golden,
+            progress=progress,
+        )
+    finally:
+        golden.close()

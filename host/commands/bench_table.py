@@ -101,7 +101,7 @@ def bench_table(
                 continue
             key = (row.prefix, row.new_tokens, row.state, row.prompt_seed)
             if key not in references:
-                references[key] = reference_run(package, row, progress)
+                references[key] = reference_run(package, row, cache, progress)
             result = bench_package(
                 package, row, cache, expected=references[key], threads=threads, progress=progress
             )

@@ -33,6 +33,7 @@ class Turn:
     result: RunResult
     verified: bool | None
     wall_seconds: float
+    verified_with: str | None = None  # what it was compared with
 
     def then(self, second: "Turn", prompt: list[int]) -> "Turn":
         """This turn and the next, which are one with `prompt` to the caller."""
@@ -106,7 +107,8 @@ class Session:
             result = _kept(self._run(prompt, n_new, on_token, self._run_options(options)), on_step)
         if self._verifier is not None:
             self._verifier.check_state(self.machine)
-        return Turn(prompt, result, None if self._verifier is None else True, self._seconds)
+        compared = None if self._verifier is None else self._verifier.golden_name
+        return Turn(prompt, result, None if compared is None else True, self._seconds, compared)
 
     def _one_by_one(self, prompt, n_new, on_token, should_stop, options, on_step) -> RunResult:
         steps = self.steps(prompt, n_new, options, on_token)

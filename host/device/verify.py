@@ -33,15 +33,27 @@ class Verifier:
         What the machine runs.
     state : State | None
         Where the machine's session stands; None: new.
+    golden : Machine | None
+        What the machine is compared with (host.device.golden); None: the reference. The place of a difference
+        is always looked for with the reference.
     """
 
-    def __init__(self, model: IntegerModel, state: State | None = None):
+    def __init__(self, model: IntegerModel, state: State | None = None, golden: Machine | None = None):
         self._model = model
-        self._reference = ReferenceMachine(model)
+        self._reference = ReferenceMachine(model) if golden is None else golden
         if state is not None:
             self._reference.write_state(state)
         # before the last run, its prompt, its tokens
         self._last: tuple[State, list[int], list[int]] | None = None
+
+    @property
+    def golden_name(self) -> str:
+        """What the machine is compared with."""
+        return self._reference.name
+
+    def close(self) -> None:
+        """Give back what the comparison uses."""
+        self._reference.close()
 
     def reset(self) -> None:
         self._reference.reset()

@@ -25,6 +25,7 @@ from symlight.model.tokenizer import Tokenizer
 from symlight.model.v1.package import V1Package
 
 from ..device.choosing import TurnOptions
+from ..device.golden import golden_machine
 from ..device.machine import Machine, Progress, silent
 from ..device.opening import DeviceOptions, OpenedDevice
 from ..device.packages import open_any
@@ -91,7 +92,9 @@ class Model:
         self.lock = threading.RLock()
         self._opened = OpenedDevice(options, package, progress)
         self.machine: Machine = self._opened.machine
-        self.verifier = Verifier(package.model) if verify else None
+        self.verifier: Verifier | None = None
+        if verify:
+            self.verifier = Verifier(package.model, golden=golden_machine(package, options, progress))
         self._active: weakref.ref[Session] | None = None  # whose state is on the device
         self._closed = self._used = False
 
@@ -109,6 +112,8 @@ class Model:
             if not self._closed:
                 self._closed = True
                 self._opened.__exit__(None, None, None)
+                if self.verifier is not None:
+                    self.verifier.close()
 
     @property
     def name(self) -> str:

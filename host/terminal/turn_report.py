@@ -40,6 +40,7 @@ def turn_json(done: Completion, machine: Machine, unknown: str = "") -> dict:
         "tokens_per_second": tokens_per_second(turn, machine),
         "drafts": None if result.drafts is None else result.drafts.to_json(),
         "verified": turn.verified,
+        "verified_with": turn.verified_with,
     }
 
 
@@ -79,7 +80,8 @@ def print_summary(console: Console, done: Completion, machine: Machine) -> None:
         parts.append(f"{drafts.accepted} of {drafts.proposed} drafted tokens accepted ({drafts.share:.0%})")
     console.print(" · ".join(parts), style="dim")
     if turn.verified:
-        console.print("bit-exact with the integer reference", style="green")
+        other = "integer reference" if turn.verified_with == "reference" else turn.verified_with
+        console.print(f"bit-exact with the {other}", style="green")
 
 
 def print_stats(console: Console, turn: Turn, machine: Machine) -> None:

@@ -9,6 +9,10 @@ import pytest
 import sentencepiece
 
 from symlight.bitstreams.axlf import Section, Xclbin, encode
+from symlight.base.cache import room
+from symlight.cpu.build import ROOM
+from symlight.cpu.isa import ISAS, find
+from symlight.cpu.library import Library
 from symlight.host.cli import run
 from symlight.hw.config import CARDS, Engine
 from symlight.model.config import preset
@@ -100,6 +104,19 @@ def fake_pyxrt(monkeypatch, card):
     return card
 
 
+@pytest.fixture
+def cache(tmp_path_factory):
+    """The cache of commands: new in every test, but the libraries in it are those of the whole suite."""
+    folder = tmp_path_factory.mktemp("cache")
+    cpu = folder / "cpu"
+    cpu.mkdir()
+    Library(find(None))
+    for path in room(None, ROOM).iterdir():
+        if path.name.startswith(tuple(isa.name for isa in ISAS)):
+            (cpu / path.name).symlink_to(path)
+    return folder
+
+
 class Result:
     """What one command line did."""
 
@@ -121,13 +138,13 @@ class Result:
 
 
 @pytest.fixture
-def symlight(capsys, tmp_path):
+def symlight(capsys, cache):
     """Runs a command line in this process."""
 
     def call(*arguments) -> Result:
         words = [str(argument) for argument in arguments]
         if words[0] in ("generate", "chat", "selftest"):
-            words += ["--cache", str(tmp_path / "cache")]
+            words += ["--cache", str(cache)]
         code = run(words)
         out, err = capsys.readouterr()
         return Result(code, out, err)

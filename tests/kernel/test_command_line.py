@@ -70,7 +70,7 @@ def test_generate_text_and_stats(command):
     )
     assert code == 0, err
     assert out.strip()
-    for part in ("bit-exact with the integer reference", "simulated tokens/s", "attention"):
+    for part in ("bit-exact with the CPU engine", "simulated tokens/s", "attention"):
         assert part in err
 
 
@@ -98,7 +98,7 @@ def test_chat(command, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("Who are you?\n\n/stats\n/reset\nAnd God said\n/quit\n"))
     code, _out, err = command("chat", *DEVICE, "--max-new-tokens", 5, "--verify")
     assert code == 0, err
-    assert err.count("bit-exact with the integer reference") == 3
+    assert err.count("bit-exact with the CPU engine") == 3
 
 
 def test_watchdog_is_one_sentence(command):

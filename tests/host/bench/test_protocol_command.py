@@ -42,7 +42,7 @@ def wired(fake_pyxrt, monkeypatch):
 
 
 @pytest.fixture
-def bench(symlight, package_path, xclbin, tmp_path):
+def bench(symlight, package_path, xclbin, cache):
     def call(*arguments):
         return symlight(
             "bench",
@@ -53,7 +53,7 @@ def bench(symlight, package_path, xclbin, tmp_path):
             "--xclbin",
             xclbin,
             "--cache",
-            tmp_path / "cache",
+            cache,
             "--prefix",
             3,
             5,

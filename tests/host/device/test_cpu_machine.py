@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from symlight.base.cache import room
 from symlight.base.errors import UserError
-from symlight.cpu.build import COMPILER, ROOM
+from symlight.cpu.build import COMPILER
 from symlight.cpu.engine import CHUNK, Engine
 from symlight.cpu.weights import Weights
 from symlight.host.device import opening as device
@@ -17,13 +16,6 @@ from symlight.model.sampling import SamplerSettings, SamplingOptions
 
 SETTINGS = SamplerSettings.of(SamplingOptions(temperature=0.8, seed=5), 1e-5)
 FIELDS = ("tokens", "stop_reason", "prompt_passes", "decode_passes")
-
-
-@pytest.fixture(autouse=True)
-def compiled_once(tmp_path):
-    """The commands' cache is new in every test; its libraries are those of the whole suite."""
-    (tmp_path / "cache").mkdir()
-    (tmp_path / "cache" / "cpu").symlink_to(room(None, ROOM))
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import sys
 import pytest
 import sentencepiece
 
-from symlight.bitstreams.axlf import Section, Xclbin, encode
 from symlight.base.cache import room
+from symlight.bitstreams.axlf import Section, Xclbin, encode
 from symlight.cpu.build import ROOM
 from symlight.cpu.isa import ISAS, find
 from symlight.cpu.library import Library

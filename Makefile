@@ -20,7 +20,7 @@ demo: $(STAMP)   ## generate, verilate, decode a prompt with the shipped checkpo
 
 # As many tests at a time as there are processors.
 test: $(STAMP)   ## the whole suite but the tests marked slow
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not needs_card"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not needs_card" $(TEST_OPTIONS)
 
 slow: $(STAMP)   ## the full product of cases
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "slow and not needs_card"

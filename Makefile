@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# Not $(BIN)/symlight: its first line holds a path that a shell may take apart.
+SYMLIGHT := $(BIN)/python -m symlight.host.cli
 STAMP  := $(VENV)/.installed-$(shell cat pyproject.toml | cksum | cut -d' ' -f1)
 
 .PHONY: help demo test slow bench bench-cpu manifests lint card formal evidence mutants clean
@@ -15,7 +17,7 @@ $(STAMP):        # the virtual environment; made again when pyproject.toml chang
 	@touch $@
 
 demo: $(STAMP)   ## generate, verilate, decode a prompt with the shipped checkpoint, prove every token
-	$(BIN)/symlight generate --model demo --device sim --card sim4 --build partial-kv \
+	$(SYMLIGHT) generate --model demo --device sim --card sim4 --build partial-kv \
 		--prompt "In the beginning" --max-new-tokens 48 --verify --stats
 
 # As many tests at a time as there are processors.
@@ -27,14 +29,14 @@ slow: $(STAMP)   ## the full product of cases
 
 bench: $(STAMP)  ## the standard benchmark table at full size (hours; goes on where it was): benchmarks/, plot, README
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[plots]'
-	$(BIN)/symlight bench-table --out benchmarks/kernel --page benchmarks/README.md --readme README.md
+	$(SYMLIGHT) bench-table --out benchmarks/kernel --page benchmarks/README.md --readme README.md
 
 bench-cpu: $(STAMP) ## the CPU paper's tables as ratios, random weights in all models (10 GB in build/): benchmarks/cpu-v1.json
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[peers]'
 	$(BIN)/python -m symlight.tools.bench_v1.run --out benchmarks
 
 manifests: $(STAMP) ## generate the kernels whose manifests are in bitstreams/, and rewrite these (minutes)
-	$(BIN)/symlight manifests --out bitstreams
+	$(SYMLIGHT) manifests --out bitstreams
 
 formal: $(STAMP) ## the formal proofs: docs/evidence/formal.json and formal.md (minutes)
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[evidence]'

@@ -5,15 +5,14 @@ A folder is checked whole before anything in it is used; a writer fills a neighb
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from symlight.base.errors import UserError
+from symlight.base.files import check_folder as check_folder_place
+from symlight.base.folders import LEFT, left_behind, written_whole
 from symlight.base.json_file import read_object
 
 MANIFEST, CONFIG, WEIGHTS, TOKENIZER = (
@@ -55,47 +54,39 @@ FORMATS = {form.kind: form for form in (V2, V1)}
 def written_folder(
     path: Path, form: Format, check: Callable[[Path], object], *, version: int | None = None
 ) -> Iterator[Path]:
-    """An empty folder to fill with `FILES`; afterwards it gets a manifest, is checked and renamed to `path`.
+    """An empty folder to fill with `FILES`; afterwards it gets a manifest, is checked and put to `path`.
 
     `version` of the format: the newest, unless an older one can say the same.
 
     An older package at `path` is replaced, other things are refused. `check(folder)` loads what was written:
     what cannot be loaded is not saved.
     """
-    if path.exists() and not (path / MANIFEST).is_file() and (not path.is_dir() or any(path.iterdir())):
-        raise UserError(f"{path} exists and is not a package; choose another place or remove it")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-    try:
-        temporary.chmod(0o755)
-        yield temporary
+    check_place(path, force=True)
+    with written_whole(path) as folder:
+        yield folder
         files = {
-            name: {"sha256": sha256(temporary / name), "bytes": (temporary / name).stat().st_size}
+            name: {"sha256": sha256(folder / name), "bytes": (folder / name).stat().st_size}
             for name in FILES
-            if (temporary / name).exists()
+            if (folder / name).exists()
         }
         kind = {} if form.kind is None else {"kind": form.kind}
-        write_json(temporary / MANIFEST, {"format_version": version or form.version, **kind, "files": files})
-        check(temporary)
-        _replace(temporary, path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        write_json(folder / MANIFEST, {"format_version": version or form.version, **kind, "files": files})
+        check(folder)
 
 
-def _replace(temporary: Path, path: Path) -> None:
-    """Rename into place; an older package survives until the new one is complete."""
-    if not path.exists():
-        os.rename(temporary, path)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{path.name}-old-", dir=path.parent))
-    os.rename(path, old / path.name)
-    try:
-        os.rename(temporary, path)
-    except OSError:
-        os.rename(old / path.name, path)
-        raise
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
+def check_place(path: Path, *, force: bool) -> None:
+    """Refuse, before the work, a place for no package, and without `force` one that has a package."""
+    if path.is_dir():
+        content = {file.name for file in path.iterdir() if not file.name.startswith(LEFT)}
+        if MANIFEST in content and not force:
+            raise UserError(
+                f"{path} holds a package already; choose another place, or replace it with --force"
+            )
+        if content and MANIFEST not in content:
+            raise UserError(f"{path} exists and is not a package; choose another place or remove it")
+    elif path.exists() or path.is_symlink():
+        raise UserError(f"{path} exists and is not a folder; choose another place or remove it")
+    check_folder_place(path)
 
 
 def package_kind(path: Path) -> str | None:
@@ -116,6 +107,12 @@ def check_folder(path: Path, form: Format, unread: frozenset[str] = frozenset())
             f"{path} is not a package folder: " + ("it is a file" if path.exists() else "it does not exist")
         )
     if not (path / MANIFEST).is_file():
+        older = left_behind(path)
+        if older is not None:
+            raise UserError(
+                f"{path} was being replaced by a process that was killed; the older package is whole in "
+                f"{older}: move its files back to {path}, or save the package again"
+            )
         raise UserError(f"{path} is not a package: {MANIFEST} is missing")
     manifest = read_json(path / MANIFEST)
     _check_kind(path, manifest, form)
@@ -163,7 +160,7 @@ def _check_files(path: Path, manifest: dict, form: Format, unread: frozenset[str
         if name not in FILES:
             raise UserError(f"{source}: file {name!r} is not part of a package of version {version}")
     for found in sorted(path.iterdir()):
-        if found.name not in files and found.name != MANIFEST:
+        if found.name not in files and found.name != MANIFEST and not found.name.startswith(LEFT):
             raise UserError(f"{found} is not listed in {MANIFEST}; remove it or build the package again")
     for name, entry in files.items():
         if not isinstance(entry, dict) or set(entry) != {"sha256", "bytes"}:

@@ -5,11 +5,12 @@ from pathlib import Path
 import click
 
 from symlight.base.errors import UserError
+from symlight.model.package_folder import check_place
 from symlight.model.v1.checkpoint import read_checkpoint
 from symlight.model.v1.package import WEIGHT_TYPES, V1Meta, checked_tokenizer, save_v1
 
 from ..terminal.console import stderr, waiting
-from ..terminal.options import PATH
+from ..terminal.options import PATH, force_option
 from ..v1.hub import local_file
 
 
@@ -27,13 +28,23 @@ from ..v1.hub import local_file
     help="Number format of the matrices; float32 is for checking, four times as large.",
 )
 @click.option("--name", metavar="NAME", help="Of the package; default: that of the folder.")
+@force_option
 @click.option("--synthetic", is_flag=True, help="Record that the weights were not trained.")
-def import_v1(checkpoint: str, tokenizer: str, out: Path, weights: str, name: str | None, synthetic: bool):
+def import_v1(
+    checkpoint: str,
+    tokenizer: str,
+    out: Path,
+    weights: str,
+    name: str | None,
+    force: bool,
+    synthetic: bool,
+):
     """Make a package of a public SymbolicLight V1 checkpoint; nothing in the file is executed.
 
     CHECKPOINT and FILE are paths, or names on the Hugging Face hub: hf:OWNER/REPOSITORY/FILE. Needs the extra
     `torch`; the package does not.
     """
+    check_place(out, force=force)
     console = stderr()
     with waiting(console, "reading the checkpoint"):
         pieces_file = local_file(tokenizer, ".model")
@@ -44,7 +55,7 @@ def import_v1(checkpoint: str, tokenizer: str, out: Path, weights: str, name: st
         source = read_checkpoint(local_file(checkpoint, ".pt"))
         special = checked_tokenizer(pieces, str(pieces_file), source.shape).special()
     meta = V1Meta(
-        name=name or out.name,
+        name=name or out.resolve().name,
         description=f"SymbolicLight V1, {source.family.name} family",
         weights=weights,
         synthetic=synthetic,

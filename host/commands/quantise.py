@@ -7,10 +7,11 @@ import click
 from symlight.base.errors import UserError
 from symlight.base.json_file import read_object
 from symlight.model.package import TOKENIZER, PackageMeta, save_package
+from symlight.model.package_folder import check_place
 from symlight.model.tokenizer import Tokenizer
 
 from ..terminal.console import stderr, waiting
-from ..terminal.options import PATH, out_option
+from ..terminal.options import PATH, force_option, out_option
 
 CHECKPOINT, TRAINING = "model.safetensors", "train.json"  # in the folder that training writes
 PROVENANCE = (
@@ -28,6 +29,7 @@ PROVENANCE = (
 @click.command()
 @click.argument("checkpoint", type=PATH)
 @out_option
+@force_option
 @click.option(
     "--tokenizer", type=PATH, metavar="FILE", help="SentencePiece model; default: beside the checkpoint."
 )
@@ -44,6 +46,7 @@ PROVENANCE = (
 def quantise(
     checkpoint: Path,
     out: Path,
+    force: bool,
     tokenizer: Path | None,
     name: str | None,
     description: str,
@@ -56,6 +59,7 @@ def quantise(
     from symlight.model.training.quantise import quantise as to_integers
     from symlight.model.training.quantise import read_checkpoint
 
+    check_place(out, force=force)
     file = checkpoint / CHECKPOINT if checkpoint.is_dir() else checkpoint
     source = tokenizer or file.parent / TOKENIZER
     tokenizer_bytes = _tokenizer_bytes(source, required=tokenizer is not None)
@@ -69,7 +73,7 @@ def quantise(
         if prepend_bos and bos is None:
             raise UserError("the tokenizer has no beginning-of-sequence token to prepend; give --bos ID")
         meta = PackageMeta(
-            name=name or out.name,
+            name=name or out.resolve().name,
             description=description,
             eos=eos,
             bos=bos,

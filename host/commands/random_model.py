@@ -6,10 +6,11 @@ import click
 
 from symlight.model.config import PRESETS
 from symlight.model.package import PackageMeta, save_package
+from symlight.model.package_folder import check_place
 
 from ..device.packages import named_shape
 from ..terminal.console import stderr, waiting
-from ..terminal.options import FiniteRange, out_option, shape_option
+from ..terminal.options import FiniteRange, force_option, out_option, shape_option
 
 
 @click.command("random-model")
@@ -23,18 +24,20 @@ from ..terminal.options import FiniteRange, out_option, shape_option
     help="Share of nonzero events, more than 0 and less than 1.",
 )
 @out_option
-def random_model_command(model: str, seed: int, density: float, out: Path):
+@force_option
+def random_model_command(model: str, seed: int, density: float, out: Path, force: bool):
     """Make a package with random weights.
 
     Its events have a given density: it is for measurements, not for text.
     """
     from symlight.model.synthetic import calibrated
 
+    check_place(out, force=force)
     shape, title = named_shape(model)
     with waiting(stderr(), f"random weights, shape {title}"):
         integers, measured = calibrated(shape, seed, density)
         meta = PackageMeta(
-            name=out.name,
+            name=out.resolve().name,
             description=f"random weights, shape {title}",
             synthetic=True,
             provenance={

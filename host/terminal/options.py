@@ -19,6 +19,7 @@ from ..device.opening import DeviceOptions
 
 PATH = click.Path(path_type=Path)
 out_option = click.option("--out", type=PATH, required=True, metavar="DIR", help="Folder to write.")
+force_option = click.option("--force", is_flag=True, help="Replace a package that is there already.")
 BUILD_NAMES = (*BUILDS, RUNTIME)
 SHAPES = f"a preset ({', '.join(PRESETS)}), a JSON file of a shape or of a package's config, or a package"
 

@@ -51,7 +51,7 @@ def test_a_kernel_is_generated_once(tmp_path, monkeypatch):
         ({"engine": {"channels": 4}}, "manifest.json: .* unknown or missing"),
         (
             {"engine": CARDS["sim4"].to_json() | {"channels": "4"}},
-            "manifest.json: .*package the kernel again",
+            "manifest.json: .*generate the kernel again",
         ),
     ],
 )

@@ -61,7 +61,7 @@ def floorplan_tcl(engine: Engine) -> str:
         "# Written from hw/floorplan.py, as are the reduction of the drain bus and the page on resources.",
         "",
         "proc parts {pattern} {",
-        '    return [get_cells -quiet -hierarchical -filter "NAME =~ *$pattern && IS_PRIMITIVE == 0"]',
+        '    return [get_cells -quiet -hierarchical -filter "NAME =~ $pattern && IS_PRIMITIVE == 0"]',
         "}",
         "proc place {pattern die} {",
         "    set found [parts $pattern]",

@@ -20,7 +20,7 @@ def assigned(package: Path) -> dict[str, str]:
     found = {}
     for call in calls:
         if call[:2] == ["set_property", "USER_SLR_ASSIGNMENT"]:
-            name = re.search(r"NAME =~ \*\*/kernel/(\w+) ", call[3])
+            name = re.search(r"\*/kernel/(\w+)\b", call[3])
             assert name, call
             found[name[1]] = call[2]
     return found
@@ -29,7 +29,7 @@ def assigned(package: Path) -> dict[str, str]:
 def instances(text: str) -> set[str]:
     """Instances in module `kernel` of a generated kernel."""
     (module,) = re.findall(r"^module \\symlight\.kernel \(.*?^endmodule", text, re.M | re.S)
-    return set(re.findall(r"^  (?:\\\S+ |\w+) +(\w+) \($", module, re.M))
+    return set(re.findall(r"^  (?:\\\S+ |\w+) +\\?(\w+) +\($", module, re.M))
 
 
 def test_every_part_exists_and_every_channel_has_a_die(package_folder):

@@ -12,6 +12,7 @@ from symlight.hw.top import CHANNEL_MODULE
 
 from . import boundaries, lint, utilisation
 from .levels import analyse
+from .loads import loads_of
 from .modules import units
 from .netlist import read_netlist
 from .synthesis import OPTIONS, WIRE_PS, netlist_of, package_version
@@ -36,7 +37,7 @@ def verilog_of(card_name: str, build_name: str, cache: Path, say: Callable[[str]
 def synthesis(files: list[Path], cache: Path, say: Callable[[str], None], top: str = TOP) -> dict:
     """Levels and resources of every unit below `top`."""
     text = "".join(file.read_text() for file in files)
-    library, parts, found = {}, {}, {}
+    library, parts, found, loads = {}, {}, {}, {}
     boundary = None
     todo = units(text, top)
     for number, unit in enumerate(todo, 1):
@@ -45,6 +46,7 @@ def synthesis(files: list[Path], cache: Path, say: Callable[[str], None], top: s
         analysis = analyse(netlist, library)
         library[unit.name] = analysis.ports
         parts[unit.name] = utilisation.own(netlist, unit.units)
+        loads[unit.name] = its = loads_of(netlist, loads)
         found[unit.name] = {
             "deepest": analysis.deepest,
             "paths": [
@@ -54,6 +56,9 @@ def synthesis(files: list[Path], cache: Path, say: Callable[[str], None], top: s
             ],
             "over_limit": sum(path.levels > LIMIT for path in analysis.paths),
             "over_aim": sum(path.levels > AIM for path in analysis.paths),
+            "wide_nets": [{"loads": count, "net": name} for count, name in its.wide[:SHOWN]],
+            "registers": its.registers,
+            "registers_with_reset": its.resettable,
             "memories": len(analysis.memories),
             "memories_with_output_register": sum(
                 registered for _name, _kind, registered in analysis.memories

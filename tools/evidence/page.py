@@ -7,6 +7,7 @@ from symlight.base.provenance import short
 from symlight.hw.config import card
 
 from .boundaries import Port
+from .loads import LIMIT as LOADS
 from .utilisation import BUDGET, Resources, split
 
 HEAD = """# Evidence without the vendor's tools
@@ -107,6 +108,7 @@ the units in it.
         "registers. The others count with their levels above.\n\n"
     )
     text += _table(["unit", "memories", "with output register", "multipliers", "with registers"], memories)
+    text += _loads(units)
     if "channel_ports" in data:
         ports = [p for p in data["channel_ports"] if p["side"] != "static"]
         bad = [p for p in ports if not p["good"]]
@@ -124,6 +126,28 @@ the units in it.
     if "kernel" in data:
         text += _kernel(data["kernel"], units)
     return text
+
+
+def _loads(units: dict) -> str:
+    if not all("wide_nets" in unit for unit in units.values()):
+        return ""
+    wide = [(name, net["net"], net["loads"]) for name, unit in units.items() for net in unit["wide_nets"]]
+    resets, registers = (
+        sum(unit[key] * _instances(units, name) for name, unit in units.items())
+        for key in ("registers_with_reset", "registers")
+    )
+    text = (
+        f"\n## Fan-out and resets\n\n{resets:,} of {registers:,} registers have a reset. "
+        f"Nets with more than {LOADS} loads, clocks and resets left out:\n\n"
+    )
+    return text + (_table(["unit", "net", "loads"], wide) if wide else "none.\n")
+
+
+def _instances(units: dict, name: str) -> int:
+    """How often a unit is in the whole design."""
+    uses = [(parent, unit["instances_in_it"].get(name, 0)) for parent, unit in units.items()]
+    above = sum(count * _instances(units, parent) for parent, count in uses if count)
+    return above or 1
 
 
 def _kernel(kernel: dict, units: dict) -> str:

@@ -14,8 +14,9 @@ import json
 import os
 import pwd
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import UserError, sentence
@@ -120,12 +121,47 @@ def damage(entry: Path, *, sizes_only: bool = False) -> str | None:
     return None
 
 
-def keys(room: Path) -> list[str]:
-    """Everything that a room holds, finished or not."""
-    if not room.is_dir():
-        return []
-    found = {path.name.removesuffix(_WORK) for path in room.iterdir() if path.is_dir()}
-    return sorted(found | {path.name.removesuffix(_LOCK) for path in room.glob(f"*{_LOCK}")})
+@dataclass(frozen=True)
+class Entry:
+    """A key of a room, finished or not."""
+
+    room: Path
+    key: str
+
+    @property
+    def path(self) -> Path:
+        return self.room / self.key
+
+    def damage(self) -> str | None:
+        """As the function `damage`."""
+        return damage(self.path)
+
+    def bytes(self) -> int:
+        """Size of all its files, those of an unfinished one included."""
+        folders = (self.path, self.room / f"{self.key}{_WORK}")
+        return sum(
+            file.lstat().st_size for folder in folders for file in folder.rglob("*") if not file.is_dir()
+        )
+
+    def made(self) -> float | None:
+        """When it was finished, in seconds after 1970; None of an unfinished one."""
+        file = self.path / CONTENTS
+        return file.stat().st_mtime if file.is_file() else None
+
+
+def entries(cache: Path, rooms: Sequence[str]) -> list[Entry]:
+    """Everything in these rooms of `cache`, finished or not; nothing that is not an entry.
+
+    An entry has a contents.json, or the empty lock file under which it is made.
+    """
+    found: set[Entry] = set()
+    for room in (cache / name for name in rooms):
+        for path in room.iterdir() if room.is_dir() else ():
+            if path.name.endswith(_LOCK) and path.is_file() and not path.stat().st_size:
+                found.add(Entry(room, path.name.removesuffix(_LOCK)))
+            elif (path / CONTENTS).is_file() and not path.name.endswith(_WORK):
+                found.add(Entry(room, path.name))
+    return sorted(found, key=lambda entry: (str(entry.room), entry.key))
 
 
 def remove(room: Path, key: str) -> bool:

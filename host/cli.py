@@ -26,6 +26,7 @@ from .commands.selftest import selftest
 from .commands.serve import serve
 from .commands.soak import soak
 from .commands.train import train
+from .commands.upkeep.cache import cache
 from .commands.verilog import verilog
 
 NAME = "symlight"
@@ -49,6 +50,7 @@ for command in (
     project,
     inspect,
     devices,
+    cache,
     selftest,
     soak,
     verilog,

@@ -25,6 +25,7 @@ from .opening import DeviceOptions, OpenedDevice
 from .reference_machine import ReferenceMachine
 
 PASSES = (1, 4, 1, 1)  # tokens of the passes that are compared
+CHECKS = "checks"  # room of the cache
 SEED = 5  # of the tokens
 
 
@@ -56,7 +57,7 @@ def _check_once(machine: CpuMachine, package: Package, cache: Path, progress: Pr
         (folder / "equal.json").write_text(json.dumps(about) + "\n", encoding="utf-8")
         progress("check engine", 1, 1)
 
-    cached(cache / "checks", hashlib.sha256(identity.encode()).hexdigest()[:32], make)
+    cached(cache / CHECKS, hashlib.sha256(identity.encode()).hexdigest()[:32], make)
 
 
 def check_engine(machine: CpuMachine, package: Package) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from symlight.base import cache
-from symlight.base.cache import CONTENTS, cached, damage, default_cache, exclusive, keys, remove
+from symlight.base.cache import CONTENTS, cached, damage, default_cache, entries, exclusive, remove
 from symlight.base.errors import UserError
 
 pytestmark = pytest.mark.timeout(120)
@@ -146,13 +146,31 @@ def test_a_relative_cache_gives_absolute_paths(tmp_path, monkeypatch):
     assert cached(Path("rel"), "key", fill) == tmp_path / "rel" / "key"
 
 
+ROOMS = (".", "deep/room", "no/room")
+
+
 def test_entries_are_listed_and_removed(tmp_path):
     cached(tmp_path, "one", fill)
-    (tmp_path / "two.work").mkdir()
-    assert keys(tmp_path) == ["one", "two"] and keys(tmp_path / "nothing") == []
+    cached(tmp_path / "deep" / "room", "three", fill)
+    with pytest.raises(ZeroDivisionError):
+        cached(tmp_path, "two", lambda folder: 1 / 0)
+    (tmp_path / "two.work").mkdir()  # a process was killed
+    (tmp_path / "two.work" / "half").write_text("1234")
+    (tmp_path / "poetry.lock").write_text("somebody's")
+    (tmp_path / "somebody's").mkdir()
+    (tmp_path / "somebody's" / "file").write_text("")
+    found = entries(tmp_path, ROOMS)
+    assert [(entry.room, entry.key) for entry in found] == [
+        (tmp_path, "one"),
+        (tmp_path, "two"),
+        (tmp_path / "deep" / "room", "three"),
+    ]
+    assert [entry.damage() for entry in found] == [None, "is not there", None] and found[1].bytes() == 4
+    assert found[0].made() and not found[1].made() and entries(tmp_path / "nothing", ROOMS) == []
     with exclusive(tmp_path, "one"):
         assert not remove(tmp_path, "one")
-    assert remove(tmp_path, "one") and remove(tmp_path, "two") and not list(tmp_path.iterdir())
+    assert all(remove(entry.room, entry.key) for entry in found) and entries(tmp_path, ROOMS) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["deep", "poetry.lock", "somebody's"]
 
 
 def test_a_lock_whose_file_was_removed_is_no_lock(tmp_path, monkeypatch):

@@ -6,6 +6,15 @@ from pathlib import Path
 from .errors import UserError
 
 
+def parse(text: str | bytes) -> object:
+    """The value of a JSON text.
+
+    A `ValueError` where it is not JSON, where an object names a field twice, and for NaN and Infinity, which
+    Python's reader takes and JSON has not.
+    """
+    return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+
+
 def read_object(file: Path, remedy: str) -> dict:
     """The object in a JSON file.
 
@@ -14,7 +23,7 @@ def read_object(file: Path, remedy: str) -> dict:
     `OSError`.
     """
     try:
-        data = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_once)
+        data = parse(file.read_text(encoding="utf-8"))
         json.dumps(data, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         surrogate = error.object[error.start]
@@ -36,3 +45,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict:
             raise ValueError(f"field {name!r} is there twice")
         found[name] = value
     return found
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")

@@ -23,6 +23,7 @@ from .package_folder import (
     WEIGHTS,
     check_content,
     check_folder,
+    check_tensor_header,
     format_version,
     only_keys,
     read_json,
@@ -191,6 +192,7 @@ def _read_config(file: Path, version: int) -> tuple[ModelShape, Numerics, Packag
 
 def _read_tensors(file: Path) -> dict[str, np.ndarray]:
     try:
+        check_tensor_header(file)
         return load_tensors(file.read_bytes())
     except (SafetensorError, ValueError, KeyError) as error:
         raise UserError(

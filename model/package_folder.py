@@ -5,6 +5,7 @@ A folder is checked whole before anything in it is used; a writer fills a neighb
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from pathlib import Path
 from symlight.base.errors import UserError
 from symlight.base.files import check_folder as check_folder_place
 from symlight.base.folders import LEFT, left_behind, written_whole
-from symlight.base.json_file import read_object
+from symlight.base.json_file import parse, read_object
 
 MANIFEST, CONFIG, WEIGHTS, TOKENIZER = (
     "manifest.json",
@@ -21,6 +22,7 @@ MANIFEST, CONFIG, WEIGHTS, TOKENIZER = (
     "weights.safetensors",
     "tokenizer.model",
 )
+MOST_HEADER_BYTES = 100_000_000  # of a safetensors file, as its format bounds it
 FILES = (CONFIG, WEIGHTS, TOKENIZER)  # all but the manifest, in its order; the tokenizer is optional
 
 
@@ -167,6 +169,13 @@ def _check_files(path: Path, manifest: dict, form: Format, unread: frozenset[str
             raise UserError(
                 f"{source}: the entry of {name} is {entry!r}, an object with sha256 and bytes is required"
             )
+        size, digest = entry["bytes"], entry["sha256"]
+        if type(size) is not int or size < 0:
+            raise UserError(f"{source}: bytes of {name} is {size!r}, a whole number is required")
+        if not isinstance(digest, str) or re.fullmatch("[0-9a-f]{64}", digest) is None:
+            raise UserError(
+                f"{source}: sha256 of {name} is {digest!r}, 64 hexadecimal digits in lower case are required"
+            )
         _check_file(path / name, entry, hashed=name not in unread)
 
 
@@ -185,6 +194,17 @@ def _check_file(file: Path, entry: dict, hashed: bool = True) -> None:
         raise UserError(
             f"{file} has sha256 {digest}, {MANIFEST} says {entry['sha256']!r}; copy the package again"
         )
+
+
+def check_tensor_header(file: Path) -> None:
+    """A `ValueError` where the header of a safetensors file names a tensor, or anything else, twice.
+
+    The library takes the last one. What else may be wrong with a header is the library's matter.
+    """
+    with file.open("rb") as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        if length <= MOST_HEADER_BYTES:
+            parse(stream.read(length))
 
 
 def sha256(file: Path) -> str:

@@ -3,7 +3,6 @@
 Weights are read a tensor at a time: the whole model is never in memory twice.
 """
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +12,7 @@ import numpy as np
 from safetensors.numpy import save as tensor_bytes
 
 from symlight.base.errors import UserError, in_words
+from symlight.base.json_file import parse
 
 from ..package_folder import (
     CONFIG,
@@ -175,7 +175,7 @@ class WeightFile:
         try:
             with file.open("rb") as stream:
                 size = int.from_bytes(stream.read(8), "little")
-                header = json.loads(stream.read(size) if size <= file.stat().st_size else b"")
+                header = parse(stream.read(size) if size <= file.stat().st_size else b"")
             header.pop("__metadata__", None)
             self._entries = {
                 name: (_DTYPES[entry["dtype"]], tuple(entry["shape"]), 8 + size + entry["data_offsets"][0])

@@ -18,6 +18,8 @@ from symlight.base.json_file import read_object
         (b'{"a": \xff}', "not readable JSON"),
         (b"[" * 100_000, "not readable JSON"),
         (b'{"a": 1, "b": {"c": 1, "c": 2}}', "field 'c' is there twice"),
+        (b'{"a": NaN}', "NaN is no number"),
+        (b'{"a": [-Infinity]}', "-Infinity is no number"),
         (b'{"a": "\\ud800"}', r"lone surrogate '\\ud800'"),
         (b'{"\\udfff": 1}', "lone surrogate"),
         (b"[1]", "holds list, an object is required"),

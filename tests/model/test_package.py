@@ -1,6 +1,7 @@
 """Packages: a round trip, and every way to damage one. A message must name the file and the value."""
 
 import hashlib
+import re
 
 import pytest
 
@@ -131,6 +132,32 @@ def test_malformed_file_list(copy, files):
     refuse(copy, MANIFEST)
 
 
+@pytest.mark.parametrize("value", [1.0, True, "1", None, -1, [1]])
+def test_sizes_are_whole_numbers(copy, value):
+    edit_json(copy, MANIFEST, lambda m: m["files"][CONFIG].update(bytes=value))
+    refuse(copy, copy / MANIFEST, f"bytes of {CONFIG} is {value!r}", "whole number")
+
+
+@pytest.mark.parametrize("change", [str.upper, lambda d: d[:-1], lambda d: d + "0", lambda d: d[:-1] + "g"])
+def test_hashes_are_lower_case_hexadecimal(copy, change):
+    edit_json(
+        copy, MANIFEST, lambda m: m["files"][CONFIG].update(sha256=change(m["files"][CONFIG]["sha256"]))
+    )
+    refuse(copy, copy / MANIFEST, f"sha256 of {CONFIG} is", "64 hexadecimal digits in lower case")
+
+
+def test_a_size_that_equals_but_is_no_integer_is_refused(copy):
+    edit_json(copy, MANIFEST, lambda m: m["files"][CONFIG].update(bytes=float(m["files"][CONFIG]["bytes"])))
+    refuse(copy, copy / MANIFEST, "whole number")
+
+
+def test_a_file_that_is_listed_twice_is_refused(copy):
+    text = (copy / MANIFEST).read_text()
+    assert '"files": {' in text
+    (copy / MANIFEST).write_text(text.replace('"files": {', f'"files": {{"{CONFIG}": {{}},'))
+    refuse(copy, copy / MANIFEST, CONFIG, "twice")
+
+
 def test_path_in_the_file_list(copy):
     edit_json(copy, MANIFEST, lambda m: m["files"].update({"../secret": {"sha256": "", "bytes": 0}}))
     refuse(copy, MANIFEST, "../secret")
@@ -173,6 +200,11 @@ def test_tokenizer_larger_than_the_vocabulary(tmp_path, odd_model, tokenizer_byt
 # ---- documentation -------------------------------------------------------------------------------
 
 
+def in_words_of_the_page(meaning: str) -> str:
+    """The page says "per head" where the table's own text has "a head"."""
+    return re.sub(r"(?<=\w) a (head|channel)\b", r" per \1", meaning)
+
+
 def test_documented_table_is_the_table():
     def limit(value):
         return str(value) if isinstance(value, int) else f"({', '.join(map(str, value))})"
@@ -185,7 +217,7 @@ def test_documented_table_is_the_table():
     ]
     assert documented == [
         f"| `{spec.name}` | {spec.dtype} | [{', '.join(map(str, spec.dims))}] "
-        f"| {limit(spec.low)} .. {limit(spec.high)} | {spec.meaning} |"
+        f"| {limit(spec.low)} .. {limit(spec.high)} | {in_words_of_the_page(spec.meaning)} |"
         for spec in TENSORS
     ]
     for field in [*preset("tiny").to_json(), *Numerics().to_json(), *vars(META), "format_version"]:

@@ -1,11 +1,13 @@
 """What a package holds: every wrong field of its configuration and every wrong tensor is one clear error."""
 
+import json
+
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
 from symlight.base.errors import UserError
-from symlight.model.package import CONFIG, WEIGHTS
+from symlight.model.package import CONFIG, WEIGHTS, load_package
 from symlight.model.weights import tensor_names
 from tests.benches.model.package_damage import edit_json, refuse, reseal
 
@@ -31,7 +33,7 @@ from tests.benches.model.package_damage import edit_json, refuse, reseal
         (lambda c: c.update(synthetic=1), ["synthetic", "1"]),
         (lambda c: c.update(name=None), ["name", "None"]),
         (lambda c: c.update(logit_scale=0), ["logit_scale", "0"]),
-        (lambda c: c.update(logit_scale=float("nan")), ["logit_scale", "nan"]),
+        (lambda c: c.update(logit_scale=float("nan")), ["NaN is no number"]),
     ],
 )
 def test_bad_configuration(copy, change, parts):
@@ -117,4 +119,45 @@ def test_bad_tensor(copy, change, parts):
 def test_unreadable_tensors(copy, data):
     (copy / WEIGHTS).write_bytes(data)
     reseal(copy)
+    refuse(copy, copy / WEIGHTS, "safetensors")
+
+
+# ---- header of the tensors -----------------------------------------------------------------------
+
+
+def edit_header(path, change):
+    """Change the text of the header; the data stay."""
+    raw = (path / WEIGHTS).read_bytes()
+    length = int.from_bytes(raw[:8], "little")
+    header = change(raw[8 : 8 + length].decode()).encode()
+    header += b" " * (-len(header) % 8)
+    (path / WEIGHTS).write_bytes(len(header).to_bytes(8, "little") + header + raw[8 + length :])
+    reseal(path)
+
+
+def test_a_tensor_that_is_named_twice_is_refused(copy):
+    def twice(text):
+        tensors = json.loads(text)
+        entry = json.dumps({"attention.slopes": tensors["attention.slopes"]})[1:-1]
+        return "{" + entry + "," + text.strip()[1:]
+
+    edit_header(copy, twice)
+    refuse(copy, copy / WEIGHTS, "attention.slopes", "twice")
+
+
+def test_metadata_is_passed_over(copy, pristine):
+    """Texts under `__metadata__` mean nothing; the identity of the package knows them all the same."""
+    before = load_package(copy)
+    edit_header(copy, lambda text: '{"__metadata__": {"format": "np"},' + text.strip()[1:])
+    after = load_package(copy)
+    assert after.digest != before.digest
+    ours, theirs = after.model.tensors(), before.model.tensors()
+    assert all((ours[name] == theirs[name]).all() for name in theirs)
+
+
+@pytest.mark.parametrize(
+    "metadata", ['{"a": 1}', "[]", '{"a": "b", "a": "c"}', '{"a": {"b": "c"}}', '"text"']
+)
+def test_metadata_is_an_object_of_texts(copy, metadata):
+    edit_header(copy, lambda text: f'{{"__metadata__": {metadata},' + text.strip()[1:])
     refuse(copy, copy / WEIGHTS, "safetensors")

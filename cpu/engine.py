@@ -28,6 +28,7 @@ from .weights import Weights
 
 CHUNK = 64  # tokens of a pass at most
 MOST_THREADS = 8  # by default: a decode pass is bound by memory before that
+BYTES_A_THREAD = 4 << 20  # of weights: what makes another thread worth while
 _ITEM = np.dtype(abi.Item)
 
 
@@ -114,9 +115,13 @@ class Fed:
     logits: np.ndarray | None = None
 
 
-def default_threads() -> int:
-    """As many as this process has processors, at most MOST_THREADS."""
-    return min(len(os.sched_getaffinity(0)), MOST_THREADS)
+def default_threads(weight_bytes: int | None = None) -> int:
+    """As many as this process has processors, at most MOST_THREADS.
+
+    Fewer for small models (`weight_bytes` of matrices): their threads would wait for each other.
+    """
+    most = MOST_THREADS if weight_bytes is None else max(1, weight_bytes // BYTES_A_THREAD)
+    return min(len(os.sched_getaffinity(0)), MOST_THREADS, most)
 
 
 class Engine:
@@ -126,7 +131,7 @@ class Engine:
     ----------
     weights : Weights
     threads : int | None
-        None: `default_threads()`.
+        None: `default_threads` of the weights.
     isa : str | None
         Name of an instruction set (cpu.isa); None: the best that this machine has.
     cache : Path | None
@@ -153,7 +158,7 @@ class Engine:
         every_row: bool = False,
     ):
         self.weights, self.shape = weights, weights.shape
-        self.threads = default_threads() if threads is None else threads
+        self.threads = default_threads(weights.matrix_bytes) if threads is None else threads
         self._library = library or Library(find(isa), cache, progress)
         self.isa, self.library = self._library.isa.name, self._library.key
         self._model = weights.structure(every_row)

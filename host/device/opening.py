@@ -163,7 +163,7 @@ def _cpu_machine(
     Of a package the packed weights are kept in the cache, a bare model is packed every time.
     """
     from symlight.cpu.build import ROOM, NoCompiler
-    from symlight.cpu.engine import Engine
+    from symlight.cpu.engine import Engine, default_threads
     from symlight.cpu.isa import find
     from symlight.cpu.library import Library
     from symlight.cpu.store import stored_weights
@@ -178,9 +178,9 @@ def _cpu_machine(
         click.echo(f"symlight: {error}; going on with the reference", err=True)
         return ReferenceMachine(model.model if isinstance(model, Package) else model)
     if isinstance(model, Package):
-        shape, numerics = model.shape, model.numerics
+        shape, numerics, readers = model.shape, model.numerics, count or default_threads()
         weights = stored_weights(
-            model.digest, shape, numerics, lambda: model.model, library, cache=cache, threads=count
+            model.digest, shape, numerics, lambda: model.model, library, cache=cache, threads=readers
         )
     else:
         weights = Weights.pack(model)
@@ -192,6 +192,7 @@ def _v1_machine(
 ) -> Machine:
     """SymbolicLight V1, which the CPU engine alone computes."""
     from symlight.cpu.build import ROOM
+    from symlight.cpu.engine import default_threads
     from symlight.cpu.v1.engine import EngineV1
 
     from ..v1.machine import V1Machine
@@ -202,17 +203,16 @@ def _v1_machine(
             "its attention and projections are others than V2's; use --device cpu"
         )
     cache = room(options.cache, ROOM)
-    engine = EngineV1(package, _threads(options, threads), cache=cache, progress=progress)
+    count = _threads(options, threads) or default_threads()
+    engine = EngineV1(package, count, cache=cache, progress=progress)
     return V1Machine(engine, options.device)
 
 
-def _threads(options: DeviceOptions, threads: str) -> int:
-    """The number in cpu:THREADS, or a good one."""
-    from symlight.cpu.engine import default_threads
-
+def _threads(options: DeviceOptions, threads: str) -> int | None:
+    """The number in cpu:THREADS; None when there is none."""
     if threads and not (threads.isdecimal() and 1 <= int(threads) <= MOST_THREADS):
         raise UserError(f"device {options.device!r}: the number of threads is 1..{MOST_THREADS}, as in cpu:2")
-    return int(threads) if threads else default_threads()
+    return int(threads) if threads else None
 
 
 def _xclbin_kernel(options: DeviceOptions) -> KernelInfo:

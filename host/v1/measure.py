@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from symlight.base.errors import UserError
 from symlight.cpu.v1.engine import EngineV1
 from symlight.cpu.v1.measure import EvaluationV1, ProfileV1, evaluate, profile
 from symlight.model.v1.package import V1Package
@@ -90,13 +89,6 @@ def _print_profile(found: ProfileV1) -> None:
         speed = row["bytes_per_second"]
         table.add_row(name, f"{row['microseconds']:,.1f}", "" if speed is None else f"{speed / 1e9:.2f}")
     print_table(console, table, 1)
-
-
-def refuse_v2(package: object, command: str) -> V1Package:
-    """The package if it is of V1."""
-    if not isinstance(package, V1Package):
-        raise UserError(f"symlight {command} measures packages of SymbolicLight V1; this one is of V2")
-    return package
 
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

@@ -6,7 +6,7 @@ The integer model is measured on its own; the float model needs a checkpoint, an
 import argparse
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +27,23 @@ def heldout_tokens(package: Package, text: corpora.Corpus) -> np.ndarray:
     return np.array(
         [token for document in text for token in [*package.encode("\n".join(document)), eos]], np.int64
     )
+
+
+def float_logits(checkpoint: Path) -> Callable[[np.ndarray], np.ndarray]:
+    """A float model as a function: tokens [T] -> logits [T, V] in nats, from a new session."""
+    try:
+        import torch
+
+        from .float_model import load
+    except ImportError as error:
+        raise UserError(f"this needs PyTorch ({error}); run: pip install 'symlight[train]'") from error
+    model = load(checkpoint)
+
+    def logits(tokens: np.ndarray) -> np.ndarray:
+        with torch.no_grad():
+            return model(torch.from_numpy(tokens[None])).squeeze(0).double().numpy()
+
+    return logits
 
 
 def float_quality(checkpoint: Path, tokens: np.ndarray) -> tuple[float, np.ndarray]:

@@ -196,9 +196,3 @@ def test_profile(package, capsys):
     assert found["multiply_accumulates"] < found["dense_multiply_accumulates"]
     assert found["phases"]["up"]["microseconds"] > 0
     assert "work done" in run(capsys, *arguments)
-
-
-@pytest.mark.parametrize("command", [["eval", "demo", "README.md"], ["profile", "demo", "--prompt", "x"]])
-def test_v2_is_measured_elsewhere(command, capsys):
-    assert cli.run(command) == 2
-    assert "this one is of V2" in capsys.readouterr().err

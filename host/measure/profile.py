@@ -1,0 +1,122 @@
+"""`symlight profile` of V2 packages: density by layer and site, work by matrix, time by operation."""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from symlight.cpu.engine import CHUNK, Engine, Feed, Session, Want
+from symlight.cpu.work import executed_share, products
+from symlight.model.config import ModelShape
+from symlight.model.evaluate import weighted_density
+from symlight.model.reference import SITES
+
+from ..device.machine import Progress, silent
+
+
+@dataclass
+class ProfileV2:
+    """A prompt in chunks, and what was generated after it, token by token.
+
+    `active` [tokens, L, 4]: nonzero inputs by SITES of every token that was ingested. `operations`: of the
+    decode passes, name -> (nanoseconds, bytes of weights).
+    """
+
+    shape: ModelShape
+    prompt: int
+    active: np.ndarray
+    heads: int
+    operations: dict[str, tuple[int, int]]
+    decode_seconds: list[float]
+    prompt_seconds: float
+    read_bandwidth: float  # bytes a second: all weights read from end to end by all threads
+    threads: int
+    isa: str
+
+    @property
+    def densities(self) -> np.ndarray:
+        """Share of nonzero inputs, [L, 4] by SITES."""
+        return self.active.mean(axis=0) / self.inputs
+
+    @property
+    def inputs(self) -> np.ndarray:
+        """Inputs by SITES."""
+        return np.array([self.shape.ffn if site == "down" else self.shape.width for site in SITES])
+
+    @property
+    def work(self) -> dict[str, tuple[int, int]]:
+        """(executed, dense) products by matrix, of prompt and decode passes."""
+        return products(self.shape, self.active.sum(axis=0), len(self.active), self.heads)
+
+    def to_json(self) -> dict:
+        passes = max(1, len(self.decode_seconds))
+        seconds = float(np.median(self.decode_seconds)) if self.decode_seconds else None
+        return {
+            "prompt_tokens": self.prompt,
+            "decode_passes": len(self.decode_seconds),
+            "threads": self.threads,
+            "instruction_set": self.isa,
+            "density": float(weighted_density(self.densities, self.shape)),
+            "density_by_layer": [dict(zip(SITES, map(float, row), strict=True)) for row in self.densities],
+            "executed_over_dense": executed_share(self.work),
+            "matrices": {
+                name: {"executed": executed, "dense": dense, "share": executed / dense if dense else None}
+                for name, (executed, dense) in self.work.items()
+            },
+            "operations": {
+                name: {
+                    "microseconds": spent / passes / 1e3,
+                    "bytes": read / passes,
+                    "bytes_a_second": read / spent * 1e9 if read and spent else None,
+                }
+                for name, (spent, read) in self.operations.items()
+            },
+            "bytes_a_token": sum(read for _, read in self.operations.values()) / passes,
+            "decode_tokens_a_second": None if seconds is None else 1 / seconds,
+            "prompt_tokens_a_second": self.prompt / self.prompt_seconds if self.prompt_seconds else None,
+            "read_bytes_a_second": self.read_bandwidth,
+        }
+
+
+def read_bandwidth(engine: Engine, times: int = 5) -> float:
+    """Bytes a second of reading all weights, the best of several times."""
+    best = 0.0
+    for _ in range(times):
+        began = time.perf_counter()
+        best = max(best, engine.read_weights() / (time.perf_counter() - began))
+    return best
+
+
+def profile(engine: Engine, prompt: list[int], new_tokens: int, progress: Progress = silent) -> ProfileV2:
+    """Ingest a prompt in chunks, then generate greedily, a pass a token."""
+    session, active = Session.new(engine.shape), []
+    began = time.perf_counter()
+    for first in range(0, len(prompt) - 1, CHUNK):
+        part = prompt[first : min(first + CHUNK, len(prompt) - 1)]
+        active.append(engine.run([Feed(session, part)])[0].active)
+        progress("ingest", first + len(part), len(prompt))
+    prompt_seconds = time.perf_counter() - began
+    before, token, seconds = engine.profile(), prompt[-1], []
+    for index in range(new_tokens):
+        began = time.perf_counter()
+        fed = engine.run([Feed(session, [token], Want.LAST)])[0]
+        seconds.append(time.perf_counter() - began)
+        active.append(fed.active)
+        token = fed.tokens[0]
+        progress("decode", index + 1, new_tokens)
+    operations = {
+        name: (spent - before[name][0], read - before[name][1])
+        for name, (spent, read) in engine.profile().items()
+    }
+    return ProfileV2(
+        shape=engine.shape,
+        prompt=len(prompt),
+        active=np.concatenate(active) if active else np.zeros((0, engine.shape.layers, len(SITES)), np.int32),
+        heads=new_tokens,
+        operations=operations,
+        decode_seconds=seconds,
+        prompt_seconds=prompt_seconds,
+        read_bandwidth=read_bandwidth(engine),
+        threads=engine.threads,
+        isa=engine.isa,
+    )

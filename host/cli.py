@@ -15,17 +15,18 @@ from .commands.chat import chat
 from .commands.estimate import estimate
 from .commands.eval import eval_command
 from .commands.generate import generate
-from .commands.import_v1 import import_v1
 from .commands.inspect import devices, inspect
+from .commands.models.import_v1 import import_v1
+from .commands.models.quantise import quantise
+from .commands.models.random_model import old_name, random_model_command
+from .commands.models.train import train
 from .commands.packaging import manifests, package
 from .commands.profile import profile_command
 from .commands.project import project
-from .commands.quantise import quantise
-from .commands.random_model import old_name, random_model_command
 from .commands.selftest import selftest
 from .commands.serve import serve
 from .commands.soak import soak
-from .commands.train import train
+from .commands.trace import trace
 from .commands.upkeep.cache import cache
 from .commands.verilog import verilog
 
@@ -56,6 +57,7 @@ for command in (
     verilog,
     package,
     manifests,
+    trace,
     train,
     quantise,
     random_model_command,

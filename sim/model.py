@@ -13,6 +13,9 @@ from symlight.base.errors import UserError
 LOST = 255  # `inject`: an answer that never comes
 
 
+ALL_LEVELS = 99  # of modules in a trace
+
+
 class SimulationError(RuntimeError):
     """The design broke a rule: an assertion failed, or a bus protocol was violated. The model is of no use
     afterwards."""
@@ -31,7 +34,8 @@ _INT, _LONG, _U32, _U64 = ctypes.c_int, ctypes.c_int64, ctypes.c_uint32, ctypes.
 _FUNCTIONS = {  # result, then arguments; see harness.h
     "sl_create": (_HANDLE, _INT, _U64, _INT, _TEXT),
     "sl_destroy": (None, _HANDLE),
-    "sl_trace": (_INT, _HANDLE, _TEXT),
+    "sl_trace": (_INT, _HANDLE, _TEXT, _INT),
+    "sl_trace_end": (None, _HANDLE),
     "sl_reset": (None, _HANDLE),
     "sl_attach": (None, _HANDLE, _INT, _U64, _U64, _HANDLE),
     "sl_detach": (None, _HANDLE, _INT, _U64),
@@ -98,10 +102,18 @@ class Model:
         if getattr(self, "_handle", None):
             self.close()
 
-    def trace(self, path: Path) -> None:
-        """Write a VCD file from now on; needs a model built with `trace`."""
-        if self._library.sl_trace(self._handle, str(path).encode()):
+    def trace(self, path: Path, levels: int = ALL_LEVELS) -> None:
+        """Write a VCD file from now on: of `levels` of modules from the kernel down, or of everything.
+
+        Time 2 c holds the settled signals of cycle c, 2 c + 1 those after its clock edge. Needs a model built
+        with `trace`; once per model.
+        """
+        if self._library.sl_trace(self._handle, str(path).encode(), levels):
             raise UserError("this simulator was built without trace")
+
+    def end_trace(self) -> None:
+        """Complete the file of `trace`."""
+        self._library.sl_trace_end(self._handle)
 
     def reset(self) -> None:
         """Reset kernel, memory timing and counters; memories stay."""

@@ -37,7 +37,9 @@ class SimOptions:
     optimise : str
         Of the compiler (build.build_model).
     trace : Path or None
-        VCD file to write.
+        VCD file to write, from the loading of the kernel on.
+    traceable : bool
+        Built with trace, so that `Model.trace` can begin later.
     cache : Path or None
         Folder of built simulators; None: that of the user.
     progress : callable(stage, done, total)
@@ -56,6 +58,7 @@ class SimOptions:
     threads: int | None = None
     optimise: str = "-O3"
     trace: Path | None = None
+    traceable: bool = False
     cache: Path | None = None
     progress: Progress | None = None
 

@@ -17,6 +17,7 @@
 #include "verilated.h"
 #if VM_TRACE
 #include "verilated_vcd_c.h"
+constexpr int ALL_LEVELS = 99;
 #endif
 
 class Design {
@@ -91,10 +92,12 @@ class Design {
     }
 
 #if VM_TRACE
-    void trace(VerilatedVcdC* file) {
-        top_->trace(file, 99);
+    // `levels` of modules from the kernel down; with ALL_LEVELS the channels, which are models of their own, too.
+    void trace(VerilatedVcdC* file, int levels) {
+        top_->trace(file, levels);
 #if SPLIT
-        for (auto& channel : channels_) channel->trace(file, 99);
+        if (levels >= ALL_LEVELS)
+            for (auto& channel : channels_) channel->trace(file, levels);
 #endif
     }
 #endif

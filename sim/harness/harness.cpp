@@ -129,16 +129,26 @@ void sl_destroy(void* handle) {
     delete &card;
 }
 
-int sl_trace(void* handle, const char* path) {
+int sl_trace(void* handle, const char* path, int levels) {
 #if VM_TRACE
     Card& card = at(handle);
     card.trace = std::make_unique<VerilatedVcdC>();
-    card.design->trace(card.trace.get());
+    card.design->trace(card.trace.get(), levels);
     card.trace->open(path);
     return 0;
 #else
-    (void)handle, (void)path;
+    (void)handle, (void)path, (void)levels;
     return -1;
+#endif
+}
+
+void sl_trace_end(void* handle) {
+#if VM_TRACE
+    Card& card = at(handle);
+    if (card.trace) card.trace->close();
+    card.trace.reset();
+#else
+    (void)handle;
 #endif
 }
 

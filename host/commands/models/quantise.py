@@ -10,8 +10,8 @@ from symlight.model.package import TOKENIZER, PackageMeta, save_package
 from symlight.model.package_folder import check_place
 from symlight.model.tokenizer import Tokenizer
 
-from ..terminal.console import stderr, waiting
-from ..terminal.options import PATH, force_option, out_option
+from ...terminal.console import stderr, waiting
+from ...terminal.options import PATH, force_option, out_option
 
 CHECKPOINT, TRAINING = "model.safetensors", "train.json"  # in the folder that training writes
 PROVENANCE = (

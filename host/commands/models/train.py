@@ -6,9 +6,9 @@ import click
 
 from symlight.base.errors import UserError
 
-from ..device.packages import named_shape
-from ..terminal.console import stderr
-from ..terminal.options import PATH, SHAPES, FiniteRange, out_option, refuse_given
+from ...device.packages import named_shape
+from ...terminal.console import stderr
+from ...terminal.options import PATH, SHAPES, FiniteRange, out_option, refuse_given
 from .quantise import CHECKPOINT
 
 

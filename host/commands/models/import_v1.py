@@ -9,9 +9,9 @@ from symlight.model.package_folder import check_place
 from symlight.model.v1.checkpoint import read_checkpoint
 from symlight.model.v1.package import WEIGHT_TYPES, V1Meta, checked_tokenizer, save_v1
 
-from ..terminal.console import stderr, waiting
-from ..terminal.options import PATH, force_option
-from ..v1.hub import local_file
+from ...terminal.console import stderr, waiting
+from ...terminal.options import PATH, force_option
+from ...v1.hub import local_file
 
 
 @click.command("import-v1")

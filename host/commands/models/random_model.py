@@ -8,9 +8,9 @@ from symlight.model.config import PRESETS
 from symlight.model.package import PackageMeta, save_package
 from symlight.model.package_folder import check_place
 
-from ..device.packages import named_shape
-from ..terminal.console import stderr, waiting
-from ..terminal.options import FiniteRange, force_option, out_option, shape_option
+from ...device.packages import named_shape
+from ...terminal.console import stderr, waiting
+from ...terminal.options import FiniteRange, force_option, out_option, shape_option
 
 
 @click.command("random-model")

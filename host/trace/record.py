@@ -1,0 +1,67 @@
+"""Traces passes of the simulated card: one run per pass, and the kernel's counters as a check."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from symlight.base.errors import UserError
+from symlight.sim.model import ALL_LEVELS
+
+from ..device.machine import Machine, RunResult
+from .events import PassTrace, passes, signals
+from .vcd import VcdSignals
+
+LEVELS = 4  # of modules, from the kernel to its phase counters
+
+
+@dataclass(frozen=True)
+class Range:
+    """Which passes of a session: the first one has the number 0."""
+
+    first: int
+    count: int
+
+
+def advance(machine: Machine, prompt: Sequence[int], done: int, count: int) -> RunResult:
+    """Run passes `done` .. `done + count` - 1 of a session that ingests `prompt` and then generates.
+
+    The first token of a session is pending without a pass, so pass i ingests token i and knows token i + 1.
+    """
+    position = done + 1 if done else 0  # tokens given so far
+    fed = list(prompt[position : done + count + 1])
+    new = count - len(fed) + (0 if position else 1)
+    return machine.run(fed, new, None)
+
+
+def trace_passes(
+    machine: Machine, prompt: Sequence[int], wanted: Range, wave: Path, *, everything: bool
+) -> list[PassTrace]:
+    """Trace passes of a fresh session into the VCD file `wave`.
+
+    `everything`: all signals of the kernel; else those that the trace needs.
+
+    Raises
+    ------
+    UserError
+        The session ends before, or the signals and the kernel's counters disagree.
+    """
+    from symlight.sim import card
+
+    model = card.card_at(0).model
+    if wanted.first:
+        advance(machine, prompt, 0, wanted.first)
+    model.trace(wave, ALL_LEVELS if everything else LEVELS)
+    results = []
+    for number in range(wanted.first, wanted.first + wanted.count):
+        result = advance(machine, prompt, number, 1)
+        if result.passes != 1:
+            raise UserError(f"the session ends before pass {number}; give a longer prompt or fewer passes")
+        results.append(result)
+    model.end_trace()
+    seen = passes(VcdSignals(wave, signals(model.channels)).settled(), model.channels, model.cycles)
+    if [one.cycles() for one in seen] != [result.cycles.phases for result in results]:
+        raise UserError(
+            f"the traced signals disagree with the kernel's counters: {[one.cycles() for one in seen]} "
+            f"instead of {[result.cycles.phases for result in results]}"
+        )
+    return seen

@@ -28,6 +28,7 @@ import os
 import random
 import sys
 import warnings
+from pathlib import Path
 from unittest.mock import patch
 
 from tests.benches.bench_build import BenchError, build, environment, to_verilog, verilator_environment
@@ -48,6 +49,7 @@ def run_bench(
     parameters: dict | None = None,
     seed: int = 1,
     waves: bool = False,
+    folder: Path | None = None,
 ) -> int:
     """Run the cocotb tests of `module` on `component` and return how many ran.
 
@@ -65,6 +67,8 @@ def run_bench(
         Seed of `Bench.rng`.
     waves : bool
         Write `dump.vcd` into the run directory (its path is printed).
+    folder : Path
+        Where the module is, if not under tests/benches.
 
     Raises
     ------
@@ -73,15 +77,15 @@ def run_bench(
     """
     from cocotb_tools.runner import get_results, get_runner
 
-    folder = build(component if isinstance(component, str) else to_verilog(component), waves)
-    run = folder / f"run-{os.getpid()}-{seed}"
+    built = build(component if isinstance(component, str) else to_verilog(component), waves)
+    run = built / f"run-{os.getpid()}-{seed}"
     run.mkdir(exist_ok=True)
     results, log = run / "results.xml", run / "sim.log"
     results.unlink(missing_ok=True)
     place, _, name = module.rpartition(".")
     # The module is found by its bare name, because cocotb draws a test's seed from the module's name, too;
     # the runner hands sys.path to the simulation.
-    paths = [str(ROOT), str(BENCHES / place.replace(".", "/")), *sys.path]
+    paths = [str(ROOT), str(folder or BENCHES / place.replace(".", "/")), *sys.path]
     values = verilator_environment() | {
         PARAMETERS: json.dumps(parameters or {}),
         "COCOTB_ANSI_OUTPUT": "0",
@@ -94,7 +98,7 @@ def run_bench(
                 test_module=name,
                 hdl_toplevel="top",
                 hdl_toplevel_lang="verilog",
-                build_dir=folder / "sim",
+                build_dir=built / "sim",
                 test_dir=run,
                 results_xml=str(results),
                 test_filter=test_filter,

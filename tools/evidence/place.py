@@ -10,7 +10,6 @@ nothing is optimised away.
 import hashlib
 import json
 import os
-import subprocess
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +19,8 @@ from amaranth.back import verilog
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
 from amaranth.lib.wiring import In
 
-from symlight.base.errors import UserError
+from symlight.base import process
+from symlight.base.tools import require_success
 from symlight.hw.channel.accumulator import AccumulatorBank
 from symlight.hw.channel.fetch import Fetch
 from symlight.hw.channel.gather import Gather
@@ -160,10 +160,7 @@ def place(entry: Placed, engine: Engine, cache: Path, say: Callable[[str], None]
 
 
 def _run(command: list, folder: Path, name: str):
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
-        said = (done.stdout + done.stderr).strip().splitlines() or ["nothing"]
-        raise UserError(f"{Path(command[0]).name} failed on {name}: {said[-1]}")
+    require_success(f"place and route of {name}", str(command[0]), process.run(command, folder))
 
 
 def place_all(card_name: str, cache: Path, say: Callable[[str], None] = print) -> list[dict]:

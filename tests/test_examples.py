@@ -28,3 +28,9 @@ def test_queue_bench():
 def test_random_model():
     tokens = example("examples/random_model.py").splitlines()[-1]
     assert tokens.startswith("[") and len(tokens.split(",")) == 8
+
+
+def test_relu_table(tmp_path):
+    assert example("examples/relu_table.py", str(tmp_path / "relu")).strip() == "68 of 256 entries changed"
+    run = ("generate", "--model", str(tmp_path / "relu"), "--device", "cpu", "--prompt", "In", "--verify")
+    example("-m", "symlight.host.cli", *run, "--max-new-tokens", "4")  # exit code 1 if a token differs

@@ -2,7 +2,7 @@
 
 demo.golden.json beside the package (`symlight selftest` reads it too) holds the package's digest and greedy
 tokens of two prompts by the plain-Python model of naive_reference.py; the second run is longer than the ring,
-so it wraps. After a new training make it again (two minutes): `python tests/model/test_demo_package.py`.
+so it wraps. After a new training make it again (two minutes): `python -m tests.model.test_demo_package`.
 
 data/heldout_sample.txt is a part of the held-out text: the model has not learned from it.
 """

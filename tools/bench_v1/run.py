@@ -18,6 +18,7 @@ from pathlib import Path
 import click
 
 from symlight.base.files import write_whole
+from symlight.base.provenance import commit
 from symlight.model.v1.config import V1_08B
 from symlight.model.v1.package import V1Meta, load_v1, save_v1
 from symlight.model.v1.synthetic import Densities, tensors
@@ -25,7 +26,6 @@ from symlight.model.v1.synthetic import Densities, tensors
 from .peers import PEERS, write_gguf
 
 PROMPT = 10  # tokens of the paper's prompt, with the beginning
-TOKENS = 100  # decoded by every engine
 TURN = 10
 PREFILLS = (16, 64, 128, 256, 512)
 PAPER = {
@@ -93,6 +93,7 @@ class Results:
     weight_bytes: dict[str, int] = field(default_factory=dict)
     densities: dict[str, float] = field(default_factory=dict)
     read_bytes_per_second: float = 0.0
+    tokens: dict[str, int] = field(default_factory=dict)  # decoded by every engine, by part
     bandwidth_share: float = 0.0  # weight bytes that decoding reads a second, over the line above
 
 
@@ -132,13 +133,13 @@ def medians(speeds: dict[str, list[float]]) -> dict[str, float]:
     return {name: round(statistics.median(values), 3) for name, values in speeds.items()}
 
 
-def against_peers(package: Path, files: dict[str, Path], results: Results) -> None:
+def against_peers(package: Path, files: dict[str, Path], results: Results, tokens: int) -> None:
     """Decode speed with one thread, and memory."""
     commands = {"v1": ("v1", package, 1)} | {name: ("llama", file, 1) for name, file in files.items()}
     with engines(commands) as running:
         read: list[float] = []
         speeds = decode_in_turns(
-            running, TOKENS, lambda: read.append(running["v1"].ask("read")["bytes_per_second"])
+            running, tokens, lambda: read.append(running["v1"].ask("read")["bytes_per_second"])
         )
         results.decode |= medians(speeds.clock)
         for name in files:
@@ -159,15 +160,15 @@ def against_peers(package: Path, files: dict[str, Path], results: Results) -> No
         results.peak_bytes |= {name: engine.ask("memory")["peak_bytes"] for name, engine in running.items()}
 
 
-def threads_and_prefill(package: Path, results: Results) -> None:
+def threads_and_prefill(package: Path, results: Results, tokens: int) -> None:
     """One and two threads; chunks."""
     with engines({"1": ("v1", package, 1), "2": ("v1", package, 2)}) as running:
-        speeds = decode_in_turns(running, TOKENS)
+        speeds = decode_in_turns(running, tokens)
         results.decode["v1, 2 threads"] = medians(speeds.clock)["2"]
         results.ratios["threads_2_over_1"] = speeds.ratio("2", "1")
         over_decode = []
         rates: dict[str, dict[str, list[float]]] = {name: {} for name in running}
-        for _ in range(3):
+        for _ in range(max(1, tokens // 30)):
             for length in PREFILLS:
                 for name, engine in running.items():
                     rate = length / engine.ask("prefill", length)["seconds"]
@@ -228,6 +229,13 @@ def make_packages(work: Path, kinds: tuple[str, ...]) -> dict[str, Path]:
     help="Folder of the random models: 6 GB, and 3.5 GB with the evolution.",
 )
 @click.option(
+    "--tokens",
+    type=click.IntRange(min=TURN),
+    default=100,
+    show_default=True,
+    help="Decoded by every engine, as many as the paper decodes.",
+)
+@click.option(
     "--part",
     "parts",
     type=click.Choice(["peers", "threads", "evolution"]),
@@ -235,31 +243,34 @@ def make_packages(work: Path, kinds: tuple[str, ...]) -> dict[str, Path]:
     default=("peers", "threads", "evolution"),
     help="What to measure; the rest is kept from the file that is there.",
 )
-def main(out: Path, work: Path, parts: tuple[str, ...]) -> None:
+def main(out: Path, work: Path, tokens: int, parts: tuple[str, ...]) -> None:
     """Measure the CPU paper's tables as ratios, with random weights in all models."""
     work.mkdir(parents=True, exist_ok=True)
     file = out / "cpu-v1.json"
     known = json.loads(file.read_text()) if file.exists() else {}
     results = Results(**{name: known[name] for name in Results.__dataclass_fields__ if name in known})
     int8 = make_packages(work, ("int8",))
+
+    def keep() -> None:
+        results.load_average = os.getloadavg()[0]
+        about = {"commit": commit(), "processor": _processor(), "paper": PAPER}
+        write_whole(file, json.dumps({**about, **asdict(results)}, indent=2) + "\n")
+
     if "peers" in parts:
         files = {peer.name: write_gguf(peer, work / f"{peer.name}.gguf") for peer in PEERS}
         results.weight_bytes |= {f"{peer.name}, a token": peer.bytes_a_token for peer in PEERS}
-        against_peers(int8["int8"], files, results)
+        against_peers(int8["int8"], files, results, tokens)
+        results.tokens["peers"] = tokens
+        keep()
     if "threads" in parts:
-        threads_and_prefill(int8["int8"], results)
+        threads_and_prefill(int8["int8"], results, tokens)
+        results.tokens["threads"] = tokens
+        keep()
     if "evolution" in parts:
         evolution(int8 | make_packages(work, ("float32",)), results)
-    results.load_average = os.getloadavg()[0]
-    about = {"commit": _commit(), "processor": _processor(), "paper": PAPER}
-    write_whole(file, json.dumps({**about, **asdict(results)}, indent=2) + "\n")
+        keep()
     for name, ratio in results.ratios.items():
         click.echo(f"{name}: {ratio:.2f} (paper {PAPER.get(name, float('nan')):.2f})")
-
-
-def _commit() -> str:
-    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    return done.stdout.strip()
 
 
 def _processor() -> str:

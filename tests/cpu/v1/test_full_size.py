@@ -15,7 +15,8 @@ from tests.benches.host.v1_pieces import pieces
 from tests.benches.model.v1_checkpoints import public_tensors, write
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
-LENGTH = 24
+LENGTH = 12
+CLEAR = 2e-6  # distance of all numbers from the threshold, beyond the rounding of either side
 
 
 @pytest.fixture(scope="module")
@@ -37,15 +38,20 @@ def packages(tmp_path_factory):
 @pytest.mark.parametrize("weights", ["float32", "int8"])
 def test_full_size(packages, weights):
     made = packages[weights]
-    tokens = np.random.default_rng(3).integers(0, made.shape.vocab, LENGTH)
-    runner = FloatV1(made.shape, made.float_tensors())
-    expected = runner.logits(tokens)
+    for seed in range(8):  # an input in which no spike hangs on rounding
+        tokens = np.random.default_rng(seed).integers(0, made.shape.vocab, LENGTH)
+        runner = FloatV1(made.shape, made.float_tensors(), np.float64)
+        expected = runner.logits(tokens)
+        if runner.counts.closest > CLEAR:
+            break
+    assert runner.counts.closest > CLEAR
     with EngineV1(made, 2) as engine:
         found = engine.run(engine.session(), tokens, wanted=LENGTH)
         session = engine.session()
         single = [engine.run(session, [token], wanted=1)[0] for token in tokens]
     assert np.array_equal(found, single)  # cached decoding equals the whole sequence
     error = np.abs(found - expected)
-    print(f"{weights}: mean error {error.mean():.2e}, largest {error.max():.2e}; {runner.counts.closest:.1e}")
-    assert error.mean() < 1e-4
-    assert 0.5 < engine.active[0, 0] / LENGTH / made.shape.width / Densities().encoder < 2
+    print(f"{weights}, seed {seed}: mean error {error.mean():.2e}, largest {error.max():.2e}")
+    assert error.mean() < 1e-5
+    assert np.array_equal(engine.active, np.column_stack([runner.counts.tcam, runner.counts.down]) * 2)
+    assert 0.5 < engine.active[0, 0] / (2 * LENGTH) / made.shape.width / Densities().encoder < 2

@@ -31,8 +31,9 @@ bench: $(STAMP)  ## the standard benchmark table at full size (hours; goes on wh
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[plots]'
 	$(SYMLIGHT) bench-table --out benchmarks/kernel --page benchmarks/README.md --readme README.md
 
-bench-cpu: $(STAMP) ## the CPU paper's tables as ratios, random weights in all models (10 GB in build/): benchmarks/cpu-v1.json
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[peers]'
+bench-cpu: $(STAMP) ## the CPU engines beside their peers, as ratios (random weights, 11 GB in build/): benchmarks/cpu*.json, README
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[peers,plots]'
+	$(BIN)/python -m symlight.tools.bench_cpu.run --out benchmarks --readme README.md
 	$(BIN)/python -m symlight.tools.bench_v1.run --out benchmarks
 
 manifests: $(STAMP) ## generate the kernels whose manifests are in bitstreams/, and rewrite these (minutes)

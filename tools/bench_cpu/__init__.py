@@ -1,0 +1,1 @@
+"""`make bench-cpu`: the CPU engine beside other engines, in interleaved rounds on one machine."""

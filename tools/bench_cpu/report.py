@@ -1,0 +1,143 @@
+"""Figures and ratios of the rounds; the plot; the table of a page."""
+
+import importlib.util
+import re
+from pathlib import Path
+from statistics import median
+
+from symlight.base.files import write_whole
+
+from .cells import Round
+
+MUST = {  # the least that the project accepts; the figure that it aims at
+    "decode_over_llamacpp_q8": (1.6, 2.0),
+    "sparse_over_dense": (1.6, 1.9),
+    "bandwidth_share": (0.75, 0.9),
+    "threads_2_over_1": (0.85, 0.95),
+    "prefill256_over_decode": (6.0, 20.0),
+    "sessions_8_over_1": (2.5, 4.0),
+    "p480_over_p32": (0.85, 0.95),
+    "speculation_over_plain": (1.3, 2.0),
+    "verify_speedup": (10.0, 50.0),
+}
+MEANING = {
+    "decode_over_llamacpp_q8": "decode over llama.cpp Q8_0 of as many random weights, p32, 1 thread",
+    "sparse_over_dense": "decode over the engine when it reads every row",
+    "bandwidth_share": "bytes of weights read a second over the read bandwidth, 1 thread",
+    "threads_2_over_1": "two threads over one, relative to their bandwidths",
+    "prefill256_over_decode": "prefill of 256 tokens over decode, tokens/s",
+    "sessions_8_over_1": "eight sessions together over one, tokens/s",
+    "p480_over_p32": "decode at p480 over p32",
+    "speculation_over_plain": "drafts over plain decode, shipped model, a text that quotes itself",
+    "verify_speedup": "golden model of 32 + 64 tokens: reference over engine, time",
+}
+BEGIN, END = "<!-- cpu: written by make bench-cpu -->", "<!-- end of cpu -->"
+
+
+def ratios_of(one: Round, first: Round) -> dict[str, float]:
+    """The ratios within a round; what was measured once comes from the first one. Peers may be missing."""
+
+    def speed(name: str) -> float:
+        return 1 / (one if name in one else first)[name]["seconds"]
+
+    found = {
+        "sparse_over_dense": speed("layout_mixed_sparse_1t") / speed("layout_mixed_dense_1t"),
+        "bandwidth_share": speed("ours_p32_1t")
+        * one["ours_p32_1t"]["bytes"]
+        / one["bandwidth_1t"]["bytes_a_second"],
+        "threads_2_over_1": speed("ours_p32_2t")
+        / speed("ours_p32_1t")
+        / (one["bandwidth_2t"]["bytes_a_second"] / one["bandwidth_1t"]["bytes_a_second"]),
+        "prefill256_over_decode": speed("ours_prefill256_1t") / speed("ours_p32_1t"),
+        "sessions_8_over_1": speed("ours_8_sessions_1t") / speed("ours_p32_1t"),
+        "p480_over_p32": speed("ours_p480_1t") / speed("ours_p32_1t"),
+        "speculation_over_plain": speed("quoting_drafts") / speed("quoting_plain"),
+        "verify_speedup": speed("golden_engine") / speed("golden_reference"),
+    }
+    if "llama_p32_1t" in one:
+        found["decode_over_llamacpp_q8"] = speed("ours_p32_1t") / speed("llama_p32_1t")
+    return found
+
+
+def figures(rounds: list[Round]) -> dict:
+    """`ratios`, with all rounds beside them, and the median of every cell."""
+    by_round = [ratios_of(one, rounds[0]) for one in rounds]
+    names = [name for name in MUST if name in by_round[0]]
+    cells = {}
+    for name in rounds[0]:
+        values = [one[name] for one in rounds if name in one]
+        cells[name] = {
+            key: median(value[key] for value in values)
+            for key, kind in values[0].items()
+            if isinstance(kind, float | int)
+        }
+        if "drafts" in values[0]:
+            cells[name]["drafts"] = values[0]["drafts"]
+    assert rounds[0]["quoting_plain"]["tokens"] == rounds[0]["quoting_drafts"]["tokens"], (
+        "drafts changed the text"
+    )
+    return {
+        "ratios": {name: round(median(one[name] for one in by_round), 4) for name in names},
+        "ratios_by_round": {name: [round(one[name], 4) for one in by_round] for name in names},
+        "must": {name: MUST[name][0] for name in names},
+        "cells": cells,
+    }
+
+
+def plot(result: dict, file: Path) -> None:
+    """Tokens a second of every engine, and the ratios against what is asked of them."""
+    if importlib.util.find_spec("matplotlib") is None:
+        return
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.5), layout="constrained")
+    engines = {
+        "ours": "symlight",
+        "llama": "llama.cpp Q8_0",
+        "torch_int8": "torch INT8",
+        "torch_fp32": "torch FP32",
+    }
+    known = [name for name in engines if f"{name}_p32_1t" in result["cells"]]
+    for offset, threads in enumerate((1, 2)):
+        speeds = [1 / result["cells"][f"{name}_p32_{threads}t"]["seconds"] for name in known]
+        places = [i + 0.4 * offset for i in range(len(known))]
+        bars = left.bar(places, speeds, 0.38, label=f"{threads} thread{'s' * (threads > 1)}")
+        left.bar_label(bars, fmt="%.0f")
+    left.set_xticks([i + 0.2 for i in range(len(known))], [engines[name] for name in known])
+    left.set_ylabel("decode, tokens/s at p32")
+    left.legend()
+    names = list(result["ratios"])
+    right.barh(names, [result["ratios"][name] / result["must"][name] for name in names])
+    right.axvline(1, color="black", linewidth=1)
+    right.set_xlabel("ratio over what is asked of it")
+    right.invert_yaxis()
+    figure.savefig(file, dpi=120)
+
+
+def table(result: dict) -> str:
+    """The table as Markdown."""
+    bandwidth = [result["cells"][f"bandwidth_{n}t"]["bytes_a_second"] / 1e9 for n in (1, 2)]
+    speeds = [1 / result["cells"][f"ours_p32_{n}t"]["seconds"] for n in (1, 2)]
+    lines = [
+        f"Synthetic 194M weights on {result['machine']}; read bandwidth {bandwidth[0]:.1f} GB/s with one "
+        f"thread, {bandwidth[1]:.1f} with two; decode at p32 {speeds[0]:.0f} and {speeds[1]:.0f} tokens/s. "
+        f"Medians of {result['rounds']} interleaved rounds; commit {result['commit']}.",
+        "",
+        "| ratio | measured | asked | what |",
+        "|---|---|---|---|",
+    ]
+    for name, value in result["ratios"].items():
+        lines.append(f"| `{name}` | {value:.2f} | {MUST[name][0]:g} | {MEANING[name]} |")
+    return "\n".join(lines)
+
+
+def write_table(result: dict, page: Path) -> None:
+    """Rewrite what lies between the marks of `page`."""
+    text = page.read_text(encoding="utf-8")
+    pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
+    if not pattern.search(text):
+        raise SystemExit(f"{page} has no place for the table: {BEGIN} .. {END}")
+    write_whole(page, pattern.sub(lambda _: f"{BEGIN}\n\n{table(result)}\n\n{END}", text))

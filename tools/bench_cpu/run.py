@@ -1,0 +1,146 @@
+"""`python -m symlight.tools.bench_cpu.run`: measure the CPU engine and its peers; cpu.json, plot, table.
+
+Every round measures every cell once, in workers of their own, so that a change of the machine's load meets
+all alike. Figures are medians over the rounds; ratios are medians of the ratios within a round.
+"""
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import symlight
+from symlight.base.cache import room
+from symlight.base.files import write_whole
+from symlight.base.provenance import commit
+from symlight.cpu.layout import matrix_sizes
+from symlight.host.bench import table
+from symlight.model.package import Package, load_package
+
+from .cells import CELLS, Cell, Round
+from .report import figures, plot, write_table
+
+HERE = Path(__file__).parent
+WAIT = 600  # seconds for an answer
+
+
+class Worker:
+    """A process that answers requests (worker.py)."""
+
+    def __init__(self, command: list[str]):
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        self._read()
+
+    def _read(self) -> dict:
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self._process.args[:3]} ended with status {self._process.wait()}")
+        return json.loads(line)
+
+    def ask(self, request: str, **arguments):
+        """The answer to a request."""
+        print(json.dumps({"request": request, **arguments}), file=self._process.stdin, flush=True)
+        return self._read()["result"]
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.stdin.close()
+        self._process.wait(WAIT)
+
+
+@contextmanager
+def workers(package: Package, peers: str, build: Path) -> Iterator[dict[str, Worker | str]]:
+    """Workers by name; a text says why there is none."""
+    shape, sizes = package.shape, matrix_sizes(package.shape)
+    of_layers = shape.layers * sum(a * b for name, (a, b) in sizes.items() if name not in ("prior", "fused"))
+    of_head = sum(sizes[name][0] * sizes[name][1] for name in ("prior", "fused"))
+    llama = [of_layers, of_head, shape.layers, shape.width]
+    model = json.dumps(shape.to_json())
+    commands = {
+        "ours": [sys.executable, "-m", "symlight.tools.bench_cpu.ours", str(package.path)],
+        "llama": [peers, str(HERE / "llama_worker.py"), str(build / "llama-q8_0.gguf"), *map(str, llama)],
+        "torch_fp32": [peers, str(HERE / "torch_worker.py"), model, "fp32"],
+        "torch_int8": [peers, str(HERE / "torch_worker.py"), model, "int8"],
+    }
+    with ExitStack() as stack:
+        found: dict[str, Worker | str] = {}
+        for name, command in commands.items():
+            try:
+                found[name] = Worker(command)
+                stack.callback(found[name].close)
+            except (RuntimeError, OSError) as error:
+                if name == "ours":
+                    raise
+                found[name] = str(error)
+        yield found
+
+
+def one_round(found: dict[str, Worker | str], cells: list[Cell]) -> Round:
+    """Every cell once."""
+    result = {}
+    for cell in cells:
+        worker = found[cell.worker]
+        if not isinstance(worker, str):
+            result[cell.name] = cell.seconds(worker.ask(cell.request, **cell.arguments))
+            print(f"  {cell.name}: {result[cell.name]}", file=sys.stderr)
+    return result
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("benchmarks"))
+    parser.add_argument("--build", type=Path, default=Path("build"), help="where the peers' models are kept")
+    parser.add_argument("--model", help="package; default: the 194M package of the benchmark table")
+    parser.add_argument(
+        "--peers", default=sys.executable, help="Python that has llama-cpp-python, gguf, torch"
+    )
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--readme", type=Path, help="page whose table is rewritten")
+    given = parser.parse_args(arguments)
+    given.build.mkdir(parents=True, exist_ok=True)
+    package = load_package(given.model) if given.model else table.table_package(room(None, ""), table.MODEL)
+    with workers(package, given.peers, given.build) as found:
+        rounds = []
+        for number in range(given.rounds):
+            print(f"round {number + 1} of {given.rounds}", file=sys.stderr)
+            rounds.append(one_round(found, CELLS if number == 0 else [c for c in CELLS if not c.once]))
+        running = {name: worker for name, worker in found.items() if not isinstance(worker, str)}
+        result = {
+            "commit": commit(),
+            "version": symlight.__version__,
+            "machine": f"{platform.machine()}, {_processor()}",
+            "package": package.digest,
+            "synthetic": package.meta.synthetic,
+            "rounds": given.rounds,
+            "peak_mb": {name: round(worker.ask("peak_mb"), 1) for name, worker in running.items()},
+            "peers": {name: w.ask("about") for name, w in running.items() if name != "ours"},
+            "llama_bytes": running["llama"].ask("bytes") if "llama" in running else None,
+            "not_measured": {name: worker for name, worker in found.items() if isinstance(worker, str)}
+            | {"rwkv7": "llama-cpp-python does not bring llama.cpp's converter, which would make the model"},
+            **figures(rounds),
+        }
+    write_whole(given.out / "cpu.json", json.dumps(result, indent=1) + "\n")
+    plot(result, given.out / "cpu.png")
+    if given.readme is not None:
+        write_table(result, given.readme)
+    print(json.dumps(result["ratios"], indent=1))
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return "unknown"
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown"
+    )
+
+
+if __name__ == "__main__":
+    main()

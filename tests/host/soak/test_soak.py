@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from symlight.base.errors import UserError
 from symlight.host.device.reference_machine import ReferenceMachine
 from symlight.host.device.verify import VerificationError
-from symlight.host.soak.plan import MOST_TOKENS, MOST_TURNS, Before, conversation
 from symlight.host.soak.record import Record, read_record, write_record
 from symlight.host.soak.soak import PROBE_EVERY, Limit, Soak, wraps
 from symlight.model.config import preset
@@ -29,31 +28,6 @@ def soak(machine, model, turns=60, record=None, on_turn=lambda record: None):
 
     Soak(machine, model, record, save=save, on_turn=on_turn).run(Limit(turns=turns))
     return record, saved
-
-
-# ---- plan --------------------------------------------------------------------------------------------------
-
-
-@given(st.integers(-(2**70), 2**70), st.integers(0, 2**40), st.integers(1, 65536))
-def test_a_plan_keeps_its_limits_and_comes_again(seed, number, vocab):
-    turns = list(conversation(seed, number, vocab))
-    assert turns == list(conversation(seed, number, vocab))
-    assert 1 <= len(turns) <= MOST_TURNS
-    assert turns[0].prompt and turns[0].before is Before.NOTHING
-    for turn in turns:
-        assert 0 <= len(turn.prompt) + turn.n_new <= MOST_TOKENS
-        assert all(0 <= token < vocab for token in turn.prompt)
-
-
-def test_a_plan_has_every_kind_of_turn():
-    turns = [turn for number in range(60) for turn in conversation(1, number, 50)]
-    assert {turn.before for turn in turns} == set(Before)
-    assert {turn.single for turn in turns} == {True, False}
-    sizes = {len(turn.prompt) + turn.n_new for turn in turns}
-    assert sizes == set(range(MOST_TOKENS + 1))
-    assert any(turn.eos is None for turn in turns) and any(turn.eos is not None for turn in turns)
-    assert list(conversation(1, 0, 50)) != list(conversation(2, 0, 50))
-    assert sum(turn.before is Before.NOTHING for turn in turns) < 0.85 * len(turns)
 
 
 @given(st.sampled_from(["tiny", "odd", "wide"]), st.integers(0, 200))
@@ -249,38 +223,6 @@ def test_an_interrupted_soak_keeps_its_turns_and_goes_on(model, tmp_path):
     assert again.counts.turns == 40 and again.sessions == 2
     assert again.next_conversation == again.counts.conversations > record.counts.conversations
     assert again.seconds > record.seconds
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "",
-        "[]",
-        "{}",
-        '{"soak": 2}',
-        lambda content: content | {"counts": {}},
-        lambda content: content | {"seconds": "1"},
-        lambda content: content | {"extra": 1},
-        lambda content: content | {"counts": content["counts"] | {"turns": -1}},
-    ],
-)
-def test_a_damaged_record_is_refused(damage, tmp_path):
-    file = tmp_path / "soak.json"
-    write_record(file, Record(dict(SETTINGS)))
-    text = damage if isinstance(damage, str) else json.dumps(damage(json.loads(file.read_text())))
-    file.write_text(text)
-    with pytest.raises(UserError, match=r"soak\.json .*(remove it|another file)"):
-        read_record(file, dict(SETTINGS))
-
-
-def test_a_record_of_another_soak_or_of_a_failure_is_refused(tmp_path):
-    file = tmp_path / "soak.json"
-    write_record(file, Record(dict(SETTINGS)))
-    with pytest.raises(UserError, match="seed 5 instead of 6"):
-        read_record(file, SETTINGS | {"seed": 6})
-    write_record(file, Record(dict(SETTINGS), failure="token 3 differs"))
-    with pytest.raises(UserError, match="records a failure .token 3 differs."):
-        read_record(file, dict(SETTINGS))
 
 
 # ---- command line ------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ def _text(raw: bytes) -> str:
 
 
 def _entries(image: Xclbin, kind: str, count_format: str, first: int, entry: struct.Struct) -> list[tuple]:
-    """The structs of a section that begins with their number; the first lies at byte `first`."""
+    """The structs of a section that begins with their number; the first is at byte `first`."""
     raw = image.section(kind)
     if raw is None:
         return []

@@ -1,4 +1,4 @@
-"""kernel.xml: what Vitis and XRT are told of the kernel's ports and arguments."""
+"""kernel.xml: what Vitis and XRT know of the kernel's ports and arguments."""
 
 import xml.etree.ElementTree as ElementTree
 

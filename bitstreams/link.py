@@ -16,7 +16,7 @@ def bank(port: str) -> int:
 def link_cfg(engine: Engine) -> str:
     """The file for a kernel of `engine`, one instance.
 
-    No `slr` line: the kernel lies across both dies, and which part of it lies where is the floorplan's
+    No `slr` line: the kernel is across both dies, and which part of it is where is the floorplan's
     matter (floorplan.py).
     """
     lines = [

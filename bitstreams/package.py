@@ -4,7 +4,7 @@
     (hw.compiler.generate)
     kernel.xml, link.cfg, settings.tcl, build_id            what the scripts and the tools read
     build.sh, package_kernel.tcl, reports.tcl               the way to symlight.xclbin
-    floorplan.tcl                                           which part lies on which die (floorplan)
+    floorplan.tcl                                           which part is on which die (floorplan)
     out_of_context.tcl, out_of_context.xdc, ...             the kernel by itself                (platform)
     manifest.json                                           hw.compiler.manifest, and what is added here
 

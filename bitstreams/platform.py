@@ -40,7 +40,7 @@ class AlveoU50CPlatform(XilinxPlatform):
     vitis_platform : str
         Platform that v++ links for; the card runs the deployment shell of the same base.
     slrs : tuple of str
-        The dies; the first lies beside the HBM.
+        The dies; the first is beside the HBM.
     """
 
     device, package, speed = "xcu50", "fsvh2104", "2-e"

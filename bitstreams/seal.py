@@ -29,7 +29,7 @@ def seal(file: Path) -> dict:
         expected = {name: manifest[name] for name in ("build_id", "interface", "platform")}
     except FileNotFoundError:
         raise UserError(
-            f"{source} does not exist; the xclbin must lie in the folder that `symlight package` wrote"
+            f"{source} does not exist; the xclbin must be in the folder that `symlight package` wrote"
         ) from None
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(

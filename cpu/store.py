@@ -73,7 +73,7 @@ def stored_weights(
 
 
 def _key(digest: str, by_row: frozenset[str]) -> str:
-    """Changes with the package and with everything that decides where a byte lies."""
+    """Changes with the package and with everything that decides where a byte is stored."""
     source = Path(layout.__file__).read_bytes()
     return hashlib.sha256(repr((digest, sorted(by_row), source)).encode()).hexdigest()[:32]
 

@@ -1,4 +1,4 @@
-"""Many devices behind one address, with Ray Serve.
+"""Many devices at one address, with Ray Serve.
 
     pip install 'symlight[ray]'
     python examples/ray_serve.py --replicas 2 --device cpu:1 --port 8000

@@ -104,7 +104,7 @@ def evaluate(
 
 
 def weighted_density(densities: np.ndarray, shape) -> float:
-    """One density [0..1] out of [L, 4], weighted by the weight bytes behind each site (Q, K, V: three)."""
+    """One density [0..1] out of [L, 4], weighted by the weight bytes of each site (Q, K, V: three)."""
     square, ffn = shape.width**2, shape.width * shape.ffn
     return float(
         np.average(densities, axis=0) @ np.array([3 * square, square, ffn, ffn]) / (4 * square + 2 * ffn)

@@ -192,7 +192,7 @@ def synthesize(shape: ModelShape, seed: int, density: float = 0.24) -> IntegerMo
 def calibrated(shape: ModelShape, seed: int, density: float = 0.24) -> tuple[IntegerModel, float]:
     """A random model whose thresholds are calibrated on its own activity, and the density that it reaches.
 
-    Averaged over layers and sites, weighted by the weight bytes behind each site, `density` of the event
+    Averaged over layers and sites, weighted by the weight bytes of each site, `density` of the event
     inputs are nonzero; sites and layers differ as in a trained model. Greedy text does not
     collapse into one token. A `UserError` when the shape cannot have the density, within
     `DENSITY_TOLERANCE`.

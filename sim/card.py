@@ -152,7 +152,7 @@ class SimCard:
     # ---- runs ----
 
     def submit(self, job: Job) -> None:
-        """Start the kernel with `job`, or queue it behind those that have not ended."""
+        """Start the kernel with `job`, or queue it after those that have not ended."""
         with self._lock:
             if self.model is None:
                 raise RuntimeError("no xclbin is loaded")
@@ -195,7 +195,7 @@ class SimCard:
                 self.options.progress("simulate", self.model.cycles - job.first, 0)
 
     def _slice(self, cycles: int) -> None:
-        """Up to `cycles` cycles. When registers are looked at depends on the cycle count alone."""
+        """Up to `cycles` cycles. When registers are read depends on the cycle count alone."""
         model = self.model
         left = min(cycles, self._next_look - model.cycles)
         if left > 0 and not model.run(left, until_interrupt=True) and model.cycles < self._next_look:

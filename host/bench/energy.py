@@ -54,7 +54,7 @@ def energy(
     """
     t, p = np.asarray(times, float), np.asarray(watts, float)
     if t.shape != p.shape or t.ndim != 1 or not np.all(np.diff(t) > 0) or not end > begin:
-        raise ValueError("samples must be in order of time, and the window's end behind its beginning")
+        raise ValueError("samples must be in order of time, and the window's end after its beginning")
     first, last = int(np.searchsorted(t, begin, "right")) - 1, int(np.searchsorted(t, end, "left"))
     if first < 0 or last == len(t):
         raise NotCovered("the sensor was not read on both sides of the window")
@@ -107,5 +107,5 @@ def request_rate(tokens: int, prefill_seconds: float, decode_seconds: float) -> 
 
 
 def spread(values: Sequence[float]) -> float:
-    """(max - min) / median: how far rounds lie apart."""
+    """(max - min) / median: how far rounds are apart."""
     return (max(values) - min(values)) / median(values)

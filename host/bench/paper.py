@@ -1,7 +1,7 @@
 """Figures of the SymbolicLight V2 paper (section 5.1 and table 5) that the benchmarks stand beside.
 
 All at 175 MHz on an Alveo U50C. Device passes/s are derived from board cycles; the paper does not say at
-which prefix they were counted. Host-observed tokens/s are continuous decode of 128 tokens behind the named
+which prefix they were counted. Host-observed tokens/s are continuous decode of 128 tokens after the named
 prefix and include the host's share.
 """
 
@@ -12,7 +12,7 @@ HOST_TOKENS_PER_SECOND = {
     ("sparse-gather", 32): 544.2,
     ("partial-kv", 32): 643.2,
 }
-HOST_CYCLES_P480 = 437_828  # partial-kv, host-observed, behind 480 tokens
+HOST_CYCLES_P480 = 437_828  # partial-kv, host-observed, after 480 tokens
 
 
 def device_cycles(build: str) -> int | None:

@@ -18,7 +18,7 @@ from ..device.verify import VerificationError
 from .telemetry import Sampler, Series
 
 IDLE_DROPPED = 5.0  # seconds at the beginning of an idle window in which the card cools down
-# seconds of requests before the window of requests: the sensor's last idle reading must lie outside
+# seconds of requests before the window of requests: the sensor's last idle reading must be outside
 LEAD = 2.0
 SLEEP = 0.5  # seconds between two looks at progress and Ctrl-C
 
@@ -220,7 +220,7 @@ class Campaign:
         )
 
     def _until_measured(self, meanwhile: Callable[[], object]) -> None:
-        """Go on as in the window that has just ended until the sensor has a measurement behind it: so no
+        """Go on as in the window that has just ended until the sensor has a measurement after it: so no
         other power gets into it."""
         if self._sampler is None:
             return
@@ -249,8 +249,8 @@ class Campaign:
         expected = self.record.tokens.setdefault(prefix, result.tokens)
         if len(result.tokens) != n_new or result.tokens != expected:
             raise VerificationError(
-                f"behind {prefix} prompt tokens the device generated {result.tokens} instead of "
-                f"{expected[:n_new]}: what it measures is void"
+                f"after {prefix} prompt tokens the device generated {result.tokens} instead of "
+                f"{expected[:n_new]}: the run is rejected"
             )
         cycles = None if result.cycles is None or not result.decode_passes else result.cycles.decode
         return Request(prefill_seconds, decode_seconds, cycles, result.decode_passes)

@@ -181,7 +181,7 @@ def _round_json(record: Record, done: Round, power, say) -> dict:
 
 
 def samples_csv(record: Record) -> str:
-    """Every sample: seconds, watts, whether it is a measurement of its own, the window it lies in,
+    """Every sample: seconds, watts, whether it is a measurement of its own, the window it is in,
     temperatures."""
     names = sorted({name for sample in record.series.samples for name in sample.reading.temperatures})
     new, text = set(record.series.new()), io.StringIO()

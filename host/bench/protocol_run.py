@@ -166,7 +166,7 @@ _OPTIONS = [
         "--device", default="sim", show_default=True, metavar="sim|xrt:N", help="Simulated card, or a card."
     ),
     click.option(
-        "--xclbin", type=PATH, metavar="FILE", help="Bitstream of a card; its manifest.json lies beside it."
+        "--xclbin", type=PATH, metavar="FILE", help="Bitstream of a card; its manifest.json is beside it."
     ),
     click.option(
         "--rounds",

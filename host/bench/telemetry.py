@@ -231,6 +231,6 @@ class Sampler:
         return 4 * REPEATED * self.series.refresh
 
     def has_past(self, moment: float) -> bool:
-        """Whether there is a measurement behind `moment`."""
+        """Whether there is a measurement after `moment`."""
         times, _ = self.snapshot().power()
         return bool(times) and times[-1] >= moment

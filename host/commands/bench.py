@@ -71,7 +71,7 @@ def hbm_settings(_context, _option, text: str | None) -> tuple[tuple[str, int], 
     type=click.Choice(STATES),
     default="ingest",
     show_default=True,
-    help="Ingest the prompt on the device, or load the reference's state behind all but its last token.",
+    help="Ingest the prompt on the device, or load the reference's state after all but its last token.",
 )
 @click.option(
     "--refresh-seed",

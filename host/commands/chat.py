@@ -161,7 +161,7 @@ class Chat:
         session = self._session
         if sentence := unknown_sentence(self._model.tokenizer.unknown(line)):
             self._console.say(sentence)
-        # A line of the user is a line of the text: it starts behind what the model wrote.
+        # A line of the user is a line of the text: it starts after what the model wrote.
         prompt = ("\n" if session.started and line else "") + line
         output = TextOutput(show=True)
         # One token a run, so that a turn can end at any token: a started run cannot be stopped on a card.

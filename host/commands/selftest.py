@@ -103,7 +103,7 @@ class Checks:
             for index, (ours, golden) in enumerate(zip_longest(tokens, run.tokens)):
                 _expect(ours == golden, f"token {index} is {ours} instead of {golden}")
         if not self._golden:
-            return "none lie beside this package"
+            return "none are beside this package"
         return f"{sum(len(run.tokens) for run in self._golden)} tokens of {len(self._golden)} runs"
 
     def one_run(self) -> str:

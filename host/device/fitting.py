@@ -9,7 +9,7 @@ from symlight.model.config import ModelShape
 
 
 def layout_on(engine: Engine, shape: ModelShape) -> Layout:
-    """Where a model lies on a kernel; a `UserError` that says what it lacks, and which cards suffice."""
+    """Where a model is stored on a kernel; a `UserError` that says what it lacks, and which cards suffice."""
     try:
         return Layout(engine, shape)
     except UserError as error:

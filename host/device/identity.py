@@ -37,7 +37,7 @@ def check_xclbin(file: Path, kernel: KernelInfo) -> None:
 
 
 def check_layout(kernel: KernelInfo, shape: ModelShape) -> Layout:
-    """The layout of a model on a kernel; a `UserError` unless it fits and lies where the package says.
+    """The layout of a model on a kernel; a `UserError` unless it fits and is stored where the package says.
 
     A kernel takes every model whose dimensions it holds, not only the one it was packaged for; but for that
     one the addresses of the package and of this release must agree.

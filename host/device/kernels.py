@@ -72,7 +72,7 @@ def read_manifest(path: Path) -> KernelInfo:
     try:
         manifest = read_object(path, AGAIN)
     except FileNotFoundError:
-        raise UserError(f"{path} does not exist; it must lie beside the kernel it describes") from None
+        raise UserError(f"{path} does not exist; it must be beside the kernel it describes") from None
     if not {"kernel", "build_id", "engine"} <= set(manifest):
         raise UserError(f"{path} is not the manifest of a kernel; {AGAIN}")
     if manifest["kernel"] != KERNEL_NAME:

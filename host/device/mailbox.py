@@ -1,4 +1,4 @@
-"""The mailbox of a run, from bytes to names (hw.interface says where each word lies)."""
+"""The mailbox of a run, from bytes to names (hw.interface has the place of each word)."""
 
 from dataclasses import dataclass
 

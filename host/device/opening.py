@@ -47,7 +47,7 @@ class DeviceOptions:
     build: str = "partial-kv"
     hbm: str = "timed"  # memory of the simulated card: timed or ideal
     refresh_seed: int = 1  # of the simulated card's refresh phases
-    xclbin: Path | None = None  # xrt: the bitstream; its manifest.json lies beside it
+    xclbin: Path | None = None  # xrt: the bitstream; its manifest.json is beside it
     cache: Path | None = None  # of generated and compiled kernels; None: the user's (base.cache)
     dense: bool = False  # modes of a kernel that fixes none
     full_kv: bool = False

@@ -1,4 +1,4 @@
-"""Model packages by path or name, and the golden tokens that lie beside them."""
+"""Model packages by path or name, and the golden tokens that are beside them."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,6 +1,6 @@
 """What a run leaves on the card besides its mailbox: generated tokens, and logits.
 
-Tokens are read while the kernel is still writing them. Logits of an evaluated head lie over those of the one
+Tokens are read while the kernel is still writing them. Logits of an evaluated head overwrite those of the one
 before: the host reads them after every such pass, so a run that asks for logits is a run of the kernel per
 token.
 """

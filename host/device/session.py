@@ -136,7 +136,7 @@ class Session:
         options: TurnOptions = PLAIN_TURN,
         on_token: OnToken | None = None,
     ) -> Iterator[RunResult]:
-        """A turn as one run a token; the session stands behind the newest token whenever one is yielded."""
+        """A turn as one run per token; the session stands after the newest token whenever one is yielded."""
         prompt = [int(token) for token in prompt]
         run_options, choice = self._run_options(options), None
         self.check(options)

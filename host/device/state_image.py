@@ -45,7 +45,7 @@ def _views(layout: Layout, raw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class RingImage:
-    """Where the ring of a layer lies in each channel, and how to move it.
+    """Where the ring of a layer is stored in each channel, and how to move it.
 
     Channel k holds group k // columns and column k % columns; slot s belongs to group s mod groups. A slot is
     K of the column's heads, then V, each head padded to whole beats.

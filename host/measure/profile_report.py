@@ -53,7 +53,7 @@ def summary(found: dict) -> list[str]:
     lines = [
         f"{found['prompt_tokens']} prompt tokens, {found['decode_passes']} decode passes, "
         f"{found['threads']} threads, {found['instruction_set']}",
-        f"density {found['density']:.3f}, weighted by the weights behind each site",
+        f"density {found['density']:.3f}, weighted by the weights of each site",
         f"executed over dense products {'-' if share is None else format(share, '.3f')}",
     ]
     if found["decode_tokens_a_second"] is not None:

@@ -71,5 +71,5 @@ def server(service: Service) -> uvicorn.Server:
 
 
 def run(made: uvicorn.Server, listening: socket.socket) -> None:
-    """Serve until the process is told to end; what runs is finished first."""
+    """Serve until the process is asked to end; what runs is finished first."""
     asyncio.run(made.serve(sockets=[listening]))

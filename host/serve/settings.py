@@ -33,7 +33,7 @@ class ServerSettings:
     max_connections: int = 1024
     header_timeout: float = 10.0  # until a request's headers are there
     body_timeout: float = 30.0  # until its body is there
-    grace: float = 30.0  # for what is running when the server is told to end
+    grace: float = 30.0  # for what is running when the server is asked to end
     log_prompts: bool = False
 
     def check(self) -> None:

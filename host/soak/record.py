@@ -28,7 +28,7 @@ class Counts:
     loads: int = 0
     resets: int = 0
     state_probes: int = 0  # comparisons of the whole session state
-    ring_wraps: int = 0  # times that a position came to lie in the first slot after the anchors again
+    ring_wraps: int = 0  # times that a position came to be in the first slot after the anchors again
     wrapped_conversations: int = 0
     cycles: int = 0  # of the kernel; 0 where nothing is timed
 

@@ -181,7 +181,7 @@ device_options = _apply(
             "--xclbin",
             type=PATH,
             metavar="FILE",
-            help="Bitstream of a card; its manifest.json lies beside it.",
+            help="Bitstream of a card; its manifest.json is beside it.",
         ),
         click.option(
             "--gather",

@@ -1,4 +1,4 @@
-"""Results on disk: written whole, and what prevents that is said in a sentence."""
+"""Results on disk: written whole, and one sentence names what prevents that."""
 
 import json
 import sys

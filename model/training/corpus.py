@@ -157,7 +157,7 @@ def split(corpus: Corpus, *, every: int = HELDOUT_EVERY, lines: int = HELDOUT_LI
 
 
 def byte_count(corpus: Corpus) -> int:
-    """UTF-8 bytes of the text: every line and one byte for the line or document end behind it."""
+    """UTF-8 bytes of the text: every line and one byte for the line or document end after it."""
     return sum(len(line.encode("utf-8")) + 1 for document in corpus for line in document)
 
 

@@ -92,7 +92,7 @@ def density_table(package: Package, result: Evaluation) -> Iterator[str]:
     means = " | ".join(f"{site:.1%}" for site in result.densities.mean(axis=0))
     yield f"| mean | {means} | {result.zero_sums.mean():.2%} |"
     whole = weighted_density(result.densities, package.shape)
-    yield from ("", f"Weighted by the weight bytes behind each site: {whole:.1%}.")
+    yield from ("", f"Weighted by the weight bytes of each site: {whole:.1%}.")
 
 
 def _cell(value: float | None, form: str = ".4f") -> str:

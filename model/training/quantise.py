@@ -110,7 +110,7 @@ def event_threshold(threshold: float, unit) -> np.ndarray:
 
 
 def _embedding(checkpoint: Checkpoint) -> np.ndarray:
-    """The embedding behind its layer normalisation, Q4.11."""
+    """The embedding after its layer normalisation, Q4.11."""
     shape = checkpoint.shape
     table = checkpoint.matrix("spike_encoder.frontend.text_embedding.weight", shape.vocab, shape.width)
     centred = table - table.mean(axis=1, keepdims=True)

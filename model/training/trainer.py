@@ -256,7 +256,7 @@ def sample(
     temperature: float = 0.7,
     seed: int = 0,
 ) -> str:
-    """The prompt and up to `count` sampled tokens behind it as text; ends at </s>. temperature 0 = greedy."""
+    """The prompt and up to `count` sampled tokens after it as text; ends at </s>. temperature 0 = greedy."""
     ids = [BOS] + tokenizer.encode(prompt)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad(), _precision("highest"):

@@ -42,7 +42,7 @@ class V1State:
 class Counts:
     """Spikes of a run, [layers] each of those into `tcam` and into `down`.
 
-    `closest` is the smallest distance of a compared number behind the encoder to the threshold: two runs
+    `closest` is the smallest distance of a compared number after the encoder to the threshold: two runs
     whose rounding differs by less have the same spikes there.
     """
 
@@ -97,7 +97,7 @@ class FloatV1:
         return self._head(c)
 
     def _block(self, layer: int, c, s, positions, memory: Memory) -> tuple[np.ndarray, np.ndarray]:
-        """(residual stream [T, D], spikes [T, D]) behind a block."""
+        """(residual stream [T, D], spikes [T, D]) after a block."""
         by_head = (len(c), self.shape.heads, self.shape.head_width)
         self.counts.tcam[layer] += np.count_nonzero(s)
         alpha = ops.sigmoid(self._get(names.block(layer, names.DECAY)))

@@ -76,7 +76,7 @@ class V1Package:
         return checked_tokenizer(self.tokenizer_bytes, str(self.path / TOKENIZER), self.shape)
 
     def encode(self, text: str, *, continues: bool = False) -> list[int]:
-        """Token ids of a text; unless it `continues` a session, behind the beginning-of-sequence token."""
+        """Token ids of a text; unless it `continues` a session, after the beginning-of-sequence token."""
         first = [] if continues or self.meta.bos is None else [self.meta.bos]
         return first + self.tokenizer.encode(text, continues=continues)
 
@@ -204,7 +204,7 @@ class WeightFile:
                     f"{self.file}: {name} is {dtype}{list(shape)}, {wanted[0]}{list(wanted[1])} is required"
                 )
             if offset + dtype.itemsize * int(np.prod(shape)) > length:
-                raise UserError(f"{self.file}: {name} ends behind the file; build the package again")
+                raise UserError(f"{self.file}: {name} ends after the file; build the package again")
 
     def read(self, name: str) -> np.ndarray:
         """A copy of a tensor."""

@@ -9,7 +9,7 @@ from ..hbm import header_constants
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """A kind of memory behind every port; the settings of `sim.options.SimOptions`.
+    """The kind of memory at every port; the settings of `sim.options.SimOptions`.
 
     Members
     -------

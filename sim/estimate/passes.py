@@ -171,7 +171,7 @@ class PassModel:
         first = ready + lat.issue
         start = first + q + lat.drain + lat.event + lat.cast + lat.attention_start  # of attention, at q
         at = self._account(Phase.QKV, at, first + 3 * q - 1, waited)
-        # W_T, behind it the rest of the ring.
+        # W_T, then the rest of the ring.
         done = self._matrix(layout.decay, spikes, active["decay"])
         more = layer + 1 < layout.shape.layers
         self._ports.fence(self._kv_beats if more else np.zeros_like(self._kv_beats))
@@ -198,7 +198,7 @@ class PassModel:
         attend = np.minimum(self._populated + 1, self._layout.shape.slots)
         count = self._slots(attend).reshape(-1)
         until = 2 * self._layout.query_words - 1  # cycles from the first word of k to the last of v
-        # The current token's slot comes last, wherever it lies in the ring.
+        # The current token's slot comes last, wherever it is in the ring.
         slot = np.minimum(self._populated, self._layout.shape.slots - 1)
         group, takes_part = self._group(ring.columns, 1 << ring.log_groups)
         here = ((slot[:, None] & ((1 << ring.log_groups) - 1)) == group) & takes_part

@@ -96,7 +96,7 @@ class Ports:
     # ---- memory ----
 
     def _past_refresh(self, time: np.ndarray) -> np.ndarray:
-        """`time`, or the first column behind the refresh that it falls into."""
+        """`time`, or the first column after the refresh that it falls into."""
         if self._ideal:
             return time
         since = (time - self._phase) % self._period
@@ -169,7 +169,7 @@ class Ports:
             pass
 
     def _begin(self, first: np.ndarray) -> None:
-        """An operation whose first address is known at `first`: its command starts only behind an empty
+        """An operation whose first address is known at `first`: its command starts only after an empty
         address channel, so what may
         be read of the ring keeps it waiting.
         """
@@ -182,7 +182,7 @@ class Ports:
 
     def rows(self, known: np.ndarray, row_beats: int, marker: np.ndarray) -> None:
         """An event operation: `known` [size, rows] are the times of its rows' addresses, ascending, infinite
-        behind the last.
+        after the last.
 
         `marker` [size]: when the end of the list is at the lanes.
         """

@@ -32,7 +32,7 @@ def row_times(
 
     active [passes, inputs]; arrival [passes, words]: when each word is there. The gather sends one element a
     cycle, a word without
-    any costs a cycle. Returns ([passes, groups, rows] ascending, infinite behind the last, [passes,
+    any costs a cycle. Returns ([passes, groups, rows] ascending, infinite after the last, [passes,
     groups]), relative to the first item.
     """
     passes = len(active)

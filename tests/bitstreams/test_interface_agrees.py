@@ -157,7 +157,7 @@ def test_every_card_preset_links(card):
     xml, link = of_kernel_xml(kernel_xml(engine)), of_link_cfg(link_cfg(engine))
     assert len(xml.ports) == engine.channels and set(xml.ports.values()) == {8 * engine.beat_bytes}
     assert xml.memory.keys() == link.banks.keys() and len(set(link.banks.values())) == engine.channels
-    # docs/hbm-map.md: channel k has pseudo-channel k, and the io buffer lies in the first
+    # docs/hbm-map.md: channel k has pseudo-channel k, and the io buffer is in the first
     expected = {f"hbm{k:02d}": k for k in range(engine.channels)} | {"io": 0}
     assert link.banks == expected
     assert xml.memory == {name: f"m_axi_hbm{bank:02d}" for name, bank in expected.items()}

@@ -141,7 +141,7 @@ def test_another_kernel_is_refused(folder, link, replaced, sentence):
 
 def test_a_folder_without_package(tmp_path, folder, link):
     file = shutil.copy(link(), tmp_path)
-    with pytest.raises(UserError, match="must lie in the folder that `symlight package` wrote"):
+    with pytest.raises(UserError, match="must be in the folder that `symlight package` wrote"):
         seal(tmp_path / "symlight.xclbin")
     for content in ("{", "[]", '{"build_id": "1"}'):
         (tmp_path / "manifest.json").write_text(content)

@@ -1,4 +1,4 @@
-"""Devices under test of the contract: simulated cards behind the bindings of several XRT releases, and with
+"""Devices under test of the contract: simulated cards with the bindings of several XRT releases, and with
 --xclbin a real card."""
 
 import warnings

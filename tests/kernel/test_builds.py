@@ -44,7 +44,7 @@ def test_small_rings(bench, kernel_name, package):
 @pytest.mark.kernel("narrow4-resident-kv")
 @pytest.mark.parametrize("count", [5, 66])
 def test_a_ring_on_chip_takes_a_saved_state(bench, demo, count):
-    """Before and behind the ring's end: the next pass, and it alone, reads the ring from HBM; tokens and
+    """Before and after the ring's end: the next pass, and it alone, reads the ring from HBM; tokens and
     state are those of the session that ingested everything."""
     first = bench(demo, hbm="ideal")
     first.run(first.prompt(count), 3)

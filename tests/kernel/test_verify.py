@@ -13,7 +13,7 @@ LAST = "the operation is the head"
 
 
 def regions(layout) -> dict[str, tuple[int, int, str]]:
-    """First beat, beats, and what the message says, by what lies there."""
+    """First beat, beats, and what the message says, by what is stored there."""
     found = {
         f"{name} of layer {layer}": (
             layout.bases[layer][name],

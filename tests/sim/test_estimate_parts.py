@@ -35,7 +35,7 @@ def test_the_memory_is_that_of_the_header():
         options.bytes,
         options.latency_ns,
     )
-    # nanoseconds of a page hit behind its column
+    # nanoseconds of a page hit after its column
     assert memory.latency / 175e6 * 1e9 == pytest.approx(CONSTANTS["latency"] + 16 / 0.9)
     assert memory.refresh[0] / 175e6 * 1e6 == pytest.approx(3.9)  # microseconds
     assert Memory(clock_mhz=300, hbm="ideal").latency == CONSTANTS["ideal_cycles"]

@@ -82,7 +82,7 @@ def test_same_seed_same_cycles(library):
 
 def test_addresses_outside_memory_answer_decode_errors(library):
     kernel = StandIn(library)
-    assert kernel.run(n_prompt=201)[2] == 3, "one beat behind the buffer"
+    assert kernel.run(n_prompt=201)[2] == 3, "one beat after the buffer"
     assert kernel.run(n_prompt=1, hbm01=WEIGHTS - BEAT)[2] == 3
     assert kernel.run(n_prompt=200)[2] == 0
     kernel.model.detach(1, WEIGHTS)

@@ -162,7 +162,7 @@ class _Graph:
                 before[id(cell)] = by_carry_out[carry_in]
         for cell in cells:
             width = CARRIES[cell.kind]
-            entry = ("entry", id(cell))  # stands for all inputs of the cell, for the cells behind it
+            entry = ("entry", id(cell))  # stands for all inputs of the cell, for the cells after it
             inputs = [(j, bit) for pin in ("S", "DI") for j, bit in enumerate(cell.pins[pin])]
             inputs += [(0, bit) for bit in cell.pins.get("CYINIT", [])]
             if id(cell) not in before:

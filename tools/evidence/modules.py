@@ -66,7 +66,7 @@ def black_box(text: str) -> str:
 
 
 def units(text: str, top: str) -> list[Unit]:
-    """Units of the design below `top`, parents behind the units in them."""
+    """Units of the design below `top`, parents after the units in them."""
     known = split(text)
     sizes: dict[str, int] = {}
 

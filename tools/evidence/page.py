@@ -183,7 +183,7 @@ def _kernel(kernel: dict, units: dict) -> str:
     text += _table(["", "LUT", "FF", "RAMB36", "UltraRAM", "DSP"], rows)
     fullest = max(max(split[f"slr{die}_share"].values()) for die in (0, 1))
     text += (
-        "\nThese are counts alone: yosys leaves additions behind a multiplier in LUTs that the slice could "
+        "\nThese are counts alone: yosys leaves additions after a multiplier in LUTs that the slice could "
         "take, and adds two numbers a carry chain where the vendor's tools add three; how much these save is "
         "not known here.\n"
     )

@@ -81,7 +81,7 @@ def own(netlist: Netlist, units) -> tuple[Resources, dict[str, int]]:
 
 
 def totals(parts: dict[str, tuple[Resources, dict[str, int]]]) -> dict[str, Resources]:
-    """Resources of every unit with the units in it; `parts` in order, parents behind children."""
+    """Resources of every unit with the units in it; `parts` in order, parents after children."""
     found: dict[str, Resources] = {}
     for name, (resources, inside) in parts.items():
         for child, count in inside.items():

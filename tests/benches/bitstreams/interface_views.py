@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class View:
-    """What a file says; a part that it does not speak of stays None.
+    """What a file says; a part that it does not name stays None.
 
     ports : port -> bits of its data
     arguments : name -> (offset, bytes)

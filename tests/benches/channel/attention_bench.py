@@ -107,7 +107,7 @@ class Ring:
         self.half = self.heads * self.words
         self.size = -(-shape.slots // (1 << self.log_groups)) * 2 * self.half
         self.active = True
-        self.restored = None  # mode "resident": position of the pass behind a restore
+        self.restored = None  # mode "resident": position of the pass after a restore
         self.frac = rng.choice([0, 3, 6])
         self.slopes = self.rng.integers(0, rng.choice([2, 40, 1024]), shape.heads)
         head_space = (shape.layers, 2, shape.slots, self.columns * self.half * lanes)
@@ -162,7 +162,7 @@ class Ring:
         return [s for s in range(slots) if s % (1 << self.log_groups) == self.group] if self.active else []
 
     def load(self, command):
-        """Beats that the loader brings (bit patterns of stage_layout), None behind each slot."""
+        """Beats that the loader brings (bit patterns of stage_layout), None after each slot."""
         todo = []
         for n, slot in enumerate(self.mine(command["load"])):
             if slot != command["slot"]:

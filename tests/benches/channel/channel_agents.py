@@ -1,4 +1,4 @@
-"""Agents around a whole channel: memory behind its port, pulses from the sequencer, drain bus."""
+"""Agents around a whole channel: memory at its port, pulses from the sequencer, drain bus."""
 
 from collections import deque
 

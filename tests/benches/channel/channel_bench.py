@@ -10,7 +10,7 @@ def beat_of(numbers) -> dict:
 
 
 class Drain(Agent):
-    """Asks one request a cycle; the part must speak when it answers one, and at no other time."""
+    """Asks one request a cycle; the part must raise valid when it answers one, and at no other time."""
 
     def __init__(self, bench, part, latency, layout):
         super().__init__(bench)

@@ -79,7 +79,7 @@ async def one_k_and_one_v_a_cycle(dut, place, where):
 
 
 def position(ring, where):
-    """A position behind a full ring whose slot is the `where` one of the channel's that wrap."""
+    """A position after a full ring whose slot is the `where` one of the channel's that wrap."""
     slots = [slot for slot in ring.mine(ring.shape.slots) if slot >= ring.shape.anchors]
     wanted = {"first": slots[0], "middle": slots[len(slots) // 2], "last": slots[-1]}[where]
     return next(p for p in range(2 * ring.shape.slots, 4 * ring.shape.slots) if ring.shape.slot(p) == wanted)
@@ -119,7 +119,7 @@ async def not_active(dut):
 
 @cocotb.test(**LIMIT)
 async def reset_forgets(dut):
-    """A reset during attention, with loads on their way, leaves nothing behind."""
+    """A reset during attention, with loads on their way, leaves nothing over."""
     driver = Driver(dut, "grouped")
     ring = driver.ring
     await driver.setup()
@@ -145,7 +145,7 @@ async def resident(dut, place, idle):
 @cocotb.test(**LIMIT)
 @cocotb.parametrize(place=["grouped", "uneven columns"], idle=["never", "bursts"])
 async def resident_restored(dut, place, idle):
-    """The pass behind a restore loads the slots that are populated, over what an earlier session left; the
+    """The pass after a restore loads the slots that are populated, over what an earlier session left; the
     others load nothing."""
     driver = Driver(dut, place, mode="resident", idle=idle)
     slots = driver.ring.shape.slots

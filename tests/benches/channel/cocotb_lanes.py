@@ -64,7 +64,7 @@ class Program:
         self.answers += [(Origin.ACC, acc + b, part.tolist()) for b, part in enumerate(np.split(sums, beats))]
 
     def head(self, tiles, rows, values=None, weights=None, scales=None, marker=None, written=None):
-        """A head, and a matrix behind it: the next head would forget the best row before it is drained."""
+        """A head, and a matrix after it: the next head would forget the best row before it is drained."""
         lanes, engine = self.engine.lanes, self.engine
         written = self.rng.getrandbits(1) if written is None else written
         self.commands.append(
@@ -155,7 +155,7 @@ class Program:
 async def random_commands(dut, idle):
     bench = Bench(dut)
     program = Program(bench.rng, engine())
-    words = engine().accumulators - HEAD_WORDS - 1  # the last one is used behind a head
+    words = engine().accumulators - HEAD_WORDS - 1  # the last one is used after a head
     used = 0
     for _ in range(24):
         kind = bench.rng.random()
@@ -293,7 +293,7 @@ def flat(beat):
 
 @cocotb.test(**LIMIT)
 async def reset_forgets(dut):
-    """A reset in the middle of a command leaves nothing behind."""
+    """A reset in the middle of a command leaves nothing over."""
     bench = Bench(dut)
     stale = Program(bench.rng, engine())
     stale.matrix(0, 3, 20)

@@ -117,7 +117,7 @@ class FetchBench:
         self.kv_runs += 1
 
     def random_step(self):
-        """One random command; every now and then KV work, and a fence for it. KV lies above beat 2^20,
+        """One random command; every now and then KV work, and a fence for it. KV is stored above beat 2^20,
         weights below."""
         rng = self.bench.rng
         if rng.random() < 0.25:

@@ -1,4 +1,4 @@
-"""The devices under test of the contract: the simulated card behind the binding of some release,
+"""The devices under test of the contract: the simulated card with the binding of some release,
 or a real card. The tests see no difference.
 
 Both have the kernel of the project with a small model. A slow run is one that the kernel's own watchdog ends:
@@ -130,7 +130,7 @@ def linked(kernel: KernelInfo) -> Path:
 
 
 def simulated(api) -> DeviceUnderTest:
-    """A fresh simulated card behind the binding `api`."""
+    """A fresh simulated card with the binding `api`."""
     kernel = sim4()
     cards.plug(cards.SimOptions(cache=MODELS, optimise=OPTIMISE, hbm="ideal"))
     return DeviceUnderTest(
@@ -139,7 +139,7 @@ def simulated(api) -> DeviceUnderTest:
 
 
 def real(device: str, xclbin: Path) -> DeviceUnderTest:
-    """A card with the bitstream at `xclbin`, whose manifest.json lies beside it."""
+    """A card with the bitstream at `xclbin`, whose manifest.json is beside it."""
     import pyxrt
 
     address = device.partition(":")[2] or "0"

@@ -1,4 +1,4 @@
-"""The simulated card behind the binding of one XRT release: the names and forms of call that it had, and no
+"""The simulated card with the binding of one XRT release: the names and forms of call that it had, and no
 others.
 
     api = binding((2, 16))      # as if it were `import pyxrt` of that release

@@ -1,5 +1,4 @@
-"""Bench of hw.mailbox with hw.counters (`test_mailbox.Station`): what lies in memory, and in which order it
-got there."""
+"""Bench of hw.mailbox with hw.counters (`test_mailbox.Station`): what is written to memory, in order."""
 
 import struct
 
@@ -23,7 +22,7 @@ first_beats = -(-8 * 4 // engine.beat_bytes)
 
 
 class Memory(Agent):
-    """The io buffer behind the write path: each beat lands some time after its transfer, and is seen as
+    """The io buffer at the write path: each beat lands some time after its transfer, and is seen as
     pending only `seen` cycles after it (or never, when it lands before)."""
 
     def __init__(self, bench, stall="never", seen=1, latency=lambda address: 3):

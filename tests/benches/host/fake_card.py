@@ -132,7 +132,7 @@ class FakeCard:
         first, last = self.layout.ring_region[0], self.layout.channel_size
         ours = slice(first * self.engine.beat_bytes, last * self.engine.beat_bytes)
         for k, image in enumerate(self.expected_images):
-            image[ours] = self.buffers[f"hbm{k:02d}"][ours]  # runs write the ring and the logits behind it
+            image[ours] = self.buffers[f"hbm{k:02d}"][ours]  # runs write the ring and the logits after it
             assert np.array_equal(self.buffers[f"hbm{k:02d}"][: image.size], image), (
                 f"channel {k} was uploaded wrongly"
             )
@@ -155,7 +155,7 @@ class FakeCard:
         self._store_ring(run.state)
         yield True
         per_beat = self.engine.beat_bytes // 4
-        for i in range(len(result.tokens)):  # whole beats, zeros behind the newest token
+        for i in range(len(result.tokens)):  # whole beats, zeros after the newest token
             first = i // per_beat * per_beat
             beat = np.zeros(per_beat, "<u4")
             beat[: i - first + 1] = result.tokens[first : i + 1]

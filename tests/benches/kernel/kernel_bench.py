@@ -59,7 +59,7 @@ class Bench:
         self.machine.close()
 
     def memory(self, channel: int) -> cards.Allocation:
-        """Device memory behind the channel's own buffer; `data` is what the kernel sees."""
+        """Device memory after the channel's own buffer; `data` is what the kernel sees."""
         return self.machine._card._buffers[f"hbm{channel:02d}"]._allocation
 
     def run(self, prompt, n_new: int, eos: int | None = None) -> RunResult:

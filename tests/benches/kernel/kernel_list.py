@@ -1,7 +1,7 @@
 """The kernels of these tests.
 
 `NAMES` is the whole list: at most eight are ever built, and those whose tests are not `slow` stay few. A
-kernel is generated and compiled once per content; the cache lies in the repository's build folder.
+kernel is generated and compiled once per content; the cache is in the repository's build folder.
 """
 
 from dataclasses import replace

@@ -64,7 +64,7 @@ class Trusting(Session):
 
 
 class OtherSlopes(LoadUnit):
-    """Reads the slopes where the GELU table lies."""
+    """Reads the slopes where the GELU table is stored."""
 
     def _section(self, m, section, base, requested):
         super()._section(m, section, base, requested)

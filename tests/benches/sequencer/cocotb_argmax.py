@@ -12,7 +12,7 @@ TOP = (1 << 47) - 1
 
 
 class Best(Agent):
-    """Compares `best` with the running maximum, LATENCY cycles behind every word."""
+    """Compares `best` with the running maximum, LATENCY cycles after every word."""
 
     def __init__(self, bench, source):
         super().__init__(bench)

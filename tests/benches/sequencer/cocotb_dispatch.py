@@ -14,7 +14,7 @@ SHAPE = MODEL.shape
 
 
 class Rooms(Agent):
-    """Drives both `room`s; a command is only allowed behind a cycle with room."""
+    """Drives both `room`s; a command is only allowed after a cycle with room."""
 
     def __init__(self, bench, ports, pattern):
         super().__init__(bench)

@@ -67,7 +67,7 @@ class Image(Agent):
 
 
 class Gelu(Agent):
-    """The GELU part: busy for `lanes` cycles behind every word."""
+    """The GELU part: busy for `lanes` cycles after every word."""
 
     def __init__(self, bench, ports):
         super().__init__(bench)
@@ -175,7 +175,7 @@ async def no_image(dut):
 
 @cocotb.test(**LIMIT)
 async def after_a_reset(dut):
-    """A reset in the middle of a load, as behind a fault; the header of the last load outlives a reset."""
+    """A reset in the middle of a load, as after a fault; the header of the last load outlives a reset."""
     setup = Setup(dut, idle="random")
     setup.ports.set(start=0)
     await setup.bench.reset()

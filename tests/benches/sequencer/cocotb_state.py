@@ -17,7 +17,7 @@ BASE = Io.STATE // ENGINE.beat_bytes
 
 
 class Memories(Agent):
-    """The vector unit's two memories and the io buffer behind a channel, with words as bit patterns."""
+    """The vector unit's two memories and the io buffer of a channel, with words as bit patterns."""
 
     def __init__(self, bench, ports, side, pattern):
         super().__init__(bench)

@@ -44,7 +44,7 @@ class Writer(Strobes):
 
     def sample(self):
         super().sample()
-        # Runs behind the readers: a read in the cycle of a write sees the old entry.
+        # Runs after the readers: a read in the cycle of a write sees the old entry.
         if self.driven is not None:
             self.written[self.driven["write_index"]] = self.driven["write_entry"].as_bits()
 

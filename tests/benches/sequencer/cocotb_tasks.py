@@ -42,7 +42,7 @@ ENTRIES = [plain(const) for const in TABLE]
 
 
 def drained(entry, route, used, **more):
-    """Ops and requests of a drain: word i lies in column i // slice."""
+    """Ops and requests of a drain: word i is in column i // slice."""
     out = []
     for i in range(entry["words"]):
         op = {
@@ -289,7 +289,7 @@ async def passes(dut, wait):
             assert phases[2 * entry["phase"] + 1] > 0
             if entry["task"] != Task.EMBED.value:
                 waits[entry["phase"]] = waits.get(entry["phase"], 0) + 1
-        if wait == "never":  # nothing to wait for: a cycle a wait, but what the pause behind a pulse hides
+        if wait == "never":  # nothing to wait for: a cycle a wait, but what the pause after a pulse hides
             assert all(waits[p] <= phases[2 * p] <= 6 * waits[p] for p in waits), phases
         active = {i - Counter.ACTIVE: n for i, n in unit.adds.items() if i >= Counter.ACTIVE}
         assert active == unit.active, f"active {active}, expected {unit.active}"

@@ -2,7 +2,7 @@
 model.
 
 A `Strobes` drives an input that is a valid bit with values beside it, with gaps and junk; a `Watch` records
-an output of that kind. Both know the component's signature, so benches speak of fields and not of bits.
+an output of that kind. Both know the component's signature, so benches use fields and not bits.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""The memory behind one port, with the test as its master: one call is one clock cycle."""
+"""The memory at one port, with the test as its master: one call is one clock cycle."""
 
 import ctypes
 

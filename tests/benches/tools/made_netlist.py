@@ -35,7 +35,7 @@ class Maker:
         return o
 
     def luts(self, bit, count: int) -> int:
-        """A row of LUTs behind `bit`."""
+        """A row of LUTs after `bit`."""
         for _ in range(count):
             bit = self.lut(bit)
         return bit

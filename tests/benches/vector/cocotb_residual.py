@@ -16,7 +16,7 @@ from tests.benches.vector.vector_bench import numbers
 
 PATH = ResidualPath(ENGINE)
 STATISTICS, SOON = LayerNormStatistics(LANES, ENGINE.width_words).LATENCY, LayerNormStatistics.SOON
-SPIKES_LATENCY = Lif.LATENCY  # of the encoder, behind its embedding word
+SPIKES_LATENCY = Lif.LATENCY  # of the encoder, after its embedding word
 
 
 class Stream:
@@ -77,7 +77,7 @@ class Stream:
         await self.time.play()
 
     async def broadcast(self, route, vector):
-        """SPIKES or REPLAY: the words as they lie in the memory."""
+        """SPIKES or REPLAY: the words as the memory stores them."""
         cycles = times(self.bench, self.idle, self.words)
         for i, cycle in enumerate(cycles):
             op = {"route": route, "index": i, "last": int(i == self.words - 1)}
@@ -86,7 +86,7 @@ class Stream:
         await self.time.play()
 
     async def norm(self, task, y, *, to_head=False, head=1):
-        """A RESIDUAL step and the NORMALISE step behind it."""
+        """A RESIDUAL step and the NORMALISE step after it."""
         scalars, entry = self.event(task, to_head)
         gamma_shift, epsilon = (
             int(self.rng.integers(8, 22)),

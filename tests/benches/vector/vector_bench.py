@@ -168,7 +168,7 @@ def numbers(rng, bits: int, size, signed: bool = True):
 
 
 def ties(rng, size, bits: int = 31):
-    """(acc, multiplier, shift) whose product lies halfway between two results, of both signs."""
+    """(acc, multiplier, shift) whose product is halfway between two results, of both signs."""
     power = rng.integers(0, 15, size)
     shift = rng.integers(np.maximum(power + 1, 1), np.minimum(power + bits - 3, 47) + 1)
     odd = 2 * rng.integers(-(1 << 20), 1 << 20, size) + 1

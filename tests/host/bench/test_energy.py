@@ -75,7 +75,7 @@ def ends_on_samples(integrate):
 
 
 def peak(integrate):
-    """What lies outside the window does not count, though its samples are close."""
+    """What is outside the window does not count, though its samples are close."""
     assert integrate([0, 1, 1.5, 2, 3, 4, 5, 6], [900, 10, 10, 10, 10, 10, 10, 900], 1, 5) == pytest.approx(
         40
     )
@@ -108,7 +108,7 @@ def without_ends(times, watts, begin, end):
 
 
 def whole_samples(times, watts, begin, end):
-    """From the last sample before the window to the first behind it."""
+    """From the last sample before the window to the first after it."""
     t, p = np.array(times), np.array(watts)
     a, b = np.searchsorted(t, begin, "right") - 1, np.searchsorted(t, end, "left") + 1
     return float(np.sum(np.diff(t[a:b]) * (p[a:b][1:] + p[a:b][:-1]) / 2))

@@ -131,11 +131,11 @@ def test_rounds_are_reduced_each_by_itself():
 # ---- what must be noticed ----
 
 
-def test_other_tokens_void_the_measurement():
+def test_other_tokens_reject_the_run():
     world = World()
     machine = WorldMachine(world)
     machine.broken = 20
-    with pytest.raises(VerificationError, match="behind 32 prompt tokens the device generated .* void"):
+    with pytest.raises(VerificationError, match="after 32 prompt tokens the device generated .* rejected"):
         campaign(world, machine=machine).run()
     with pytest.raises(VerificationError, match="instead of .1, 2, 3."):
         campaign(World(), ProtocolSettings(prefixes=(32,), new_tokens=3), expected={32: [1, 2, 3]}).run()

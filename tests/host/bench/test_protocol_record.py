@@ -27,7 +27,7 @@ def test_order_of_a_campaign():
     assert made._sampler.entered and made._sampler.left
     assert [len(done.requests) for done in record.rounds] == [4] * 4, "1 s of requests of 0.251 s"
     assert world.runs[:6] == [(4, 0), (0, 8)] * 3
-    others = len(world.runs) / 2 / 4 - 4  # of a round: warm-up, before the window, behind it
+    others = len(world.runs) / 2 / 4 - 4  # of a round: warm-up, before the window, after it
     assert 2 + LEAD / 0.251 + 1 <= others <= 2 + LEAD / 0.251 + 1 + 6
     for done in record.rounds:
         before, active, after = done.windows

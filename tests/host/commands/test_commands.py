@@ -78,7 +78,7 @@ def test_chat_survives_bad_lines(symlight, monkeypatch, package_path):
 def test_selftest(symlight, package_path, fake_pyxrt, xclbin):
     result = symlight("selftest", "--model", package_path, "--device", "xrt:0", "--xclbin", xclbin)
     assert result.code == 0 and result.out.endswith("selftest passed\n")
-    assert result.out.count(" ok ") == 9 and "none lie beside this package" in result.out
+    assert result.out.count(" ok ") == 9 and "none are beside this package" in result.out
     fake_pyxrt.tokens = [3] * 12
     result = symlight("selftest", "--model", package_path, "--device", "xrt:0", "--xclbin", xclbin)
     assert "checks of xrt:0 failed" in result.error(1)

@@ -63,7 +63,7 @@ def opened(kind: str) -> symlight.Model:
     st.lists(st.tuples(st.integers(0, 5), st.booleans(), st.booleans()), min_size=1, max_size=5),
 )
 def test_turns_joined_are_one_run(kind, seed, prompt, turns):
-    """Turns of n tokens each, one run or token by token, some behind a save and a load."""
+    """Turns of n tokens each, one run or token by token, some after a save and a load."""
     model = opened(kind)
     options = replace(SAMPLING, seed=seed)
     count = sum(n for n, _, _ in turns)

@@ -35,7 +35,7 @@ def test_asserts_collisions():
 
 
 class _Hazard(AccumulatorBank):
-    """A bank that loses an addition right behind one to the same word."""
+    """A bank that loses an addition right after one to the same word."""
 
     def elaborate(self, platform):
         m = Module()

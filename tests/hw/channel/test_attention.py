@@ -32,7 +32,7 @@ def test_attention(seed):
 
 
 def test_resident_ring():
-    """Two layers' whole rings on chip: slots come from earlier passes, loaded behind a restore only."""
+    """Two layers' whole rings on chip: slots come from earlier passes, loaded after a restore only."""
     assert run({**SMALL, "kv_resident": True}, "resident") == 8
 
 
@@ -71,7 +71,7 @@ def test_bench_sees_one_read_a_cycle(monkeypatch):
 
 
 class _InPlace(ReadScheduler):
-    """Takes the current token's slot where it lies in the ring, and waits for it there."""
+    """Takes the current token's slot where it is in the ring, and waits for it there."""
 
     def _weights(self, m, keys, values):
         m.d.comb += [keys.here.eq(0), values.here.eq(0)]

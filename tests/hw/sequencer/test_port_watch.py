@@ -12,7 +12,7 @@ CHANNELS, LIMIT = 6, 12
 
 
 def outputs(watch, program):
-    """(all_quiet, stuck, channel) in the cycle behind each of `program`'s (quiet, waiting)."""
+    """(all_quiet, stuck, channel) in the cycle after each of `program`'s (quiet, waiting)."""
     seen = []
 
     async def bench(ctx):

@@ -101,7 +101,7 @@ def test_damage(tmp_path, world):
     file.write_bytes(content[:-4] + b"abcd")
     refuse(path, file, "sha256")
     for bad, part in (
-        (content[:-100], "ends behind the file"),
+        (content[:-100], "ends after the file"),
         (b"\xff" * 64, "safetensors"),
         (b"", "safetensors"),
     ):

@@ -17,6 +17,7 @@ from symlight.base.files import check_file
 from symlight.base.provenance import commit
 from symlight.model.package import Package
 
+from ..device.cpu_machine import CpuMachine
 from ..device.golden import golden_machine
 from ..device.machine import Machine, Progress, silent
 from ..device.opening import DeviceOptions, OpenedDevice
@@ -25,7 +26,8 @@ from ..terminal.options import PATH, FiniteRange, refuse_given
 from ..terminal.results import print_json, write_json, write_text
 from .protocol import IDLE_DROPPED, Campaign, ProtocolSettings, Record
 from .protocol_report import print_protocol, protocol_json, samples_csv
-from .telemetry import Sampler, find_sensor
+from .rapl import NO_RAPL, RaplSensor
+from .telemetry import Sampler, Sensor, find_sensor
 
 NO_PLOT = "no plot is drawn: matplotlib is not installed (the extra `plots`)"
 
@@ -96,7 +98,7 @@ def run_protocol(
             expected = reference_tokens(package, golden, settings, progress)
             golden.close()
         with OpenedDevice(options, package, progress) as machine:
-            sensor, about_sensor = find_sensor(machine.card if hasattr(machine, "card") else None)
+            sensor, about_sensor = _sensor(machine)
             timing = "kernel" if options.device == "sim" else "host"
             facts = _facts(package, options, machine, golden)
             campaign = Campaign(
@@ -118,6 +120,14 @@ def run_protocol(
             record = campaign.run(on_round)
     results.plot(record, result, console)
     return result
+
+
+def _sensor(machine: Machine) -> tuple[Sensor | None, str]:
+    """The sensor of what the machine runs on, and a sentence about it."""
+    if isinstance(machine, CpuMachine):
+        rapl = RaplSensor.of()
+        return rapl, NO_RAPL if rapl is None else "power of the processor's packages by RAPL"
+    return find_sensor(machine.card if hasattr(machine, "card") else None)
 
 
 def _facts(package: Package, options: DeviceOptions, machine, golden: Machine | None) -> dict:
@@ -163,7 +173,11 @@ class InRounds:
 
 _OPTIONS = [
     click.option(
-        "--device", default="sim", show_default=True, metavar="sim|xrt:N", help="Simulated card, or a card."
+        "--device",
+        default="sim",
+        show_default=True,
+        metavar="sim|cpu[:THREADS]|xrt:N",
+        help="Simulated card, this processor, or a card.",
     ),
     click.option(
         "--xclbin", type=PATH, metavar="FILE", help="Bitstream of a card; its manifest.json is beside it."

@@ -37,7 +37,7 @@ class Pass:
         "decode": a generated token.
     cycles : int
     phases : dict
-        Operation -> (stream, hand-over) cycles; they add up to `cycles`.
+        Operation -> (stream, turnaround) cycles; they add up to `cycles`.
     bytes_read : dict
         Operation -> bytes of all channels.
     active : array [layers, 4]

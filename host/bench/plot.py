@@ -54,7 +54,7 @@ def _throughput(axis, results: list[dict]) -> None:
 
 
 def _cycles(axis, results: list[dict]) -> None:
-    """Stacked: an operation's stream and hand-over cycles."""
+    """Stacked: an operation's stream and turnaround cycles."""
     names = [f"{one['build']}\np{one['prefix']}" for one in results]
     bottom = [0.0] * len(results)
     colours = plt.get_cmap("tab10").colors
@@ -76,5 +76,5 @@ def _cycles(axis, results: list[dict]) -> None:
             bottom = [a + b for a, b in zip(bottom, heights, strict=True)]
     axis.set_xticks(range(len(results)), names, fontsize=7, rotation=30)
     axis.set_ylabel("cycles of a decode pass")
-    axis.set_title("where the cycles go (hatched: hand-over)")
+    axis.set_title("where the cycles go (hatched: turnaround)")
     axis.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)

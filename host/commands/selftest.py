@@ -159,4 +159,4 @@ class Checks:
             f"phases of {counted} cycles do not fit the run's {ours.cycles.total}",
         )
         _expect(ours.bytes_read is not None and ours.bytes_read["head"] > 0, "no byte of the head was read")
-        return f"{ours.cycles.total / ours.passes:,.0f} cycles a pass"
+        return f"{ours.cycles.total / ours.passes:,.0f} cycles per pass"

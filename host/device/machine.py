@@ -30,7 +30,7 @@ def silent(stage: str, done: int, total: int) -> None:
 
 @dataclass(frozen=True)
 class Cycles:
-    """Kernel cycles of a run; `total` includes start and mailbox. `phases`: name -> (stream, hand-over)
+    """Kernel cycles of a run; `total` includes start and mailbox. `phases`: name -> (stream, turnaround)
     cycles."""
 
     total: int

@@ -68,7 +68,8 @@ def print_summary(console: Console, done: Completion, machine: Machine) -> None:
     if not done.sampling.greedy:
         parts.append(describe(done.sampling))
     if result.cycles is not None and result.passes:
-        parts.append(f"{result.cycles.total / result.passes:,.0f} cycles a pass over {result.passes} passes")
+        cycles = result.cycles.total / result.passes
+        parts.append(f"{cycles:,.0f} cycles per pass over {result.passes} passes")
     rate = tokens_per_second(turn, machine)
     if rate is not None:
         kind = "simulated " if machine.name == "sim" else ""
@@ -89,7 +90,7 @@ def print_stats(console: Console, turn: Turn, machine: Machine) -> None:
     result = turn.result
     passes = max(1, result.passes)
     if result.cycles is not None:
-        table = Table("phase", "stream", "hand-over", "cycles a pass", title="cycles")
+        table = Table("phase", "stream", "turnaround", "cycles per pass", title="cycles")
         counted = 0
         for name, (stream, gap) in result.cycles.phases.items():
             counted += stream + gap
@@ -116,8 +117,8 @@ def print_stats(console: Console, turn: Turn, machine: Machine) -> None:
 
 
 def phase_table(title: str, phases: dict[str, dict], cycles: float, bytes_read: dict | None = None) -> Table:
-    """Stream and hand-over cycles of each operation, its share of the pass's `cycles`, and its bytes."""
-    names = ("operation", "stream", "hand-over", "share", "bytes")
+    """Stream and turnaround cycles of each operation, its share of the pass's `cycles`, and its bytes."""
+    names = ("operation", "stream", "turnaround", "share", "bytes")
     table = Table(*(names if bytes_read else names[:-1]), title=title)
     for name, phase in phases.items():
         both = phase["stream"] + phase["hand_over"]

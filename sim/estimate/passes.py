@@ -24,7 +24,7 @@ class Estimate:
     -------
     cycles : array [passes]
     phases : dict
-        Operation -> (stream, hand-over) cycles, arrays [passes].
+        Operation -> (stream, turnaround) cycles, arrays [passes].
     beats : array [passes]
         Read by all channels.
     """

@@ -88,11 +88,11 @@ def test_summary_and_stats(on_card):
     result = on_card("--prompt-ids", "1 2", "--max-new-tokens", 4, "--no-eos", "--verify", "--stats")
     for part in (
         "4 tokens (length)",
-        "cycles a pass over 5 passes",
+        "cycles per pass over 5 passes",
         "tokens/s at 175 MHz",
         "wall time",
         "bit-exact with the CPU engine, checked against the reference",
-        "hand-over",
+        "turnaround",
         "attention",
         "read from memory",
         "density",

@@ -111,7 +111,7 @@ def test_mid_size(bench, prefix, hbm):
 
 @pytest.mark.kernel("sim4")
 def test_operation_by_operation(bench, demo):
-    """Without the memory's moods hand-overs are exact, and what is streamed is within some cycles a layer."""
+    """With an ideal memory turnarounds are exact, and what is streamed is within some cycles per layer."""
     card = bench(demo, hbm="ideal")
     _, densities = measure(card, 8, 4)
     result = card.run([], 1)

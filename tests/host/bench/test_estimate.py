@@ -96,6 +96,6 @@ def test_the_tables_of_a_person():
     assert (
         done.exit_code == 0
         and "decode pass:" in done.stdout
-        and "hand-over" in done.stdout
+        and "turnaround" in done.stdout
         and done.stderr == ""
     )

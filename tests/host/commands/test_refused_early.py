@@ -94,7 +94,7 @@ def test_a_result_is_printed_before_it_is_written(symlight, package_path, tmp_pa
 
 def test_estimate_is_a_result(symlight):
     result = symlight("estimate", "--model", "demo", "--card", "sim4")
-    assert "decode pass" in result.out and "hand-over" in result.out and "decode pass" not in result.err
+    assert "decode pass" in result.out and "turnaround" in result.out and "decode pass" not in result.err
 
 
 def test_selftest_shows_its_table_as_result(symlight, package_path):

@@ -39,8 +39,7 @@ class Session:
     lost : str | None
         Why the session cannot go on, or None.
     tokens : list of int
-        The tokens so far, the pending one included. A session that began as a bare state knows the pending
-        one only.
+        The tokens so far, the pending one included; of a loaded bare state, the pending one only.
     """
 
     def __init__(self, model: "Model"):

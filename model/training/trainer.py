@@ -301,8 +301,7 @@ class _Batches:
 
 
 def _groups(model: FloatModel, weight_decay: float) -> list[dict]:
-    matrices = [parameter for parameter in model.parameters() if parameter.ndim >= 2]
-    others = [parameter for parameter in model.parameters() if parameter.ndim < 2]
+    matrices, others = ([p for p in model.parameters() if (p.ndim >= 2) == many] for many in (True, False))
     return [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
 
 

@@ -19,6 +19,7 @@ from click.shell_completion import shell_complete
 
 from .errors import UserError, sentence
 from .files import naming
+from .printable import printable
 
 EXIT_ERROR = UserError.exit_code
 _SIGNALLED = 128  # and the number of the signal
@@ -86,6 +87,7 @@ def _invoke(command: click.Command, name: str, arguments: Sequence[str]) -> int:
 
 def _complain(name: str | None, text: str, code: int) -> int:
     with suppress(OSError, ValueError):  # standard error may be full or closed: the exit code still tells
+        text = printable(text, keep="\n\t")  # it may repeat words of the command line
         print(text if name is None else f"{name}: {text}", file=sys.stderr, flush=True)
     return code
 

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import click
 
@@ -14,6 +15,7 @@ from symlight.model.text import checked, from_bytes
 from .options import PATH
 
 _SHOWN = 20  # unknown characters in a sentence
+_MOST_BYTES = 1 << 24  # of a prompt: many times what one turn takes
 
 _OPTIONS = (
     click.option("--prompt", metavar="TEXT", help="Text to continue."),
@@ -68,12 +70,20 @@ def _numbers(ids: str) -> list[int]:
 
 
 def _read(file: Path) -> str:
+    if str(file) == "-":
+        return _text(sys.stdin.buffer, "standard input")
     try:
-        if str(file) == "-":
-            return from_bytes(sys.stdin.buffer.read(), "standard input")
-        return from_bytes(file.read_bytes(), f"the prompt file {file}")
+        with file.open("rb") as stream:
+            return _text(stream, f"the prompt file {file}")
     except OSError as error:
         raise UserError(f"the prompt file {file} cannot be read: {error.strerror}") from error
+
+
+def _text(stream: BinaryIO, what: str) -> str:
+    data = stream.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise UserError(f"{what} has more than {_MOST_BYTES:,} bytes, which is no prompt; give a shorter one")
+    return from_bytes(data, what)
 
 
 def read_line(question: str) -> str | None:

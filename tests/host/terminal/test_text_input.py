@@ -40,6 +40,10 @@ def test_a_prompt_that_is_no_text_is_refused(generate, tmp_path, monkeypatch):
     assert "standard input is not UTF-8" in generate("--prompt-file", "-", *ONE).error()
 
 
+def test_a_prompt_without_an_end_is_refused(generate):
+    assert "/dev/zero has more than" in generate("--prompt-file", "/dev/zero", *ONE).error()
+
+
 def test_a_byte_order_mark_is_no_part_of_a_prompt(generate, tmp_path, monkeypatch):
     plain = generate("--prompt", "the word", *ONE, "--json").json
     file = tmp_path / "prompt"

@@ -51,7 +51,9 @@ def test_import(tmp_path, checkpoint, tokenizer, capsys, family, weights):
     assert (meta.weights, meta.name, meta.synthetic) == (weights, "p", False)
     assert package.shape == small(family).shape
     assert package.pieces == package.tokenizer.size == 32
-    assert cli.run([*arguments, "--weights", weights]) == 0  # an older package is replaced
+    assert cli.run([*arguments, "--weights", weights]) == 2  # an older package stays
+    assert "--force" in capsys.readouterr().err
+    assert cli.run([*arguments, "--weights", weights, "--force"]) == 0
 
 
 def test_refusals_leave_nothing(tmp_path, checkpoint, tokenizer, capsys):

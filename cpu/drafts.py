@@ -47,8 +47,16 @@ class NgramDrafts:
         for size in range(LONGEST, SHORTEST - 1, -1):
             end = self._ends.get(tuple(self._tokens[-size:])) if len(self._tokens) >= size else None
             if end is not None:
-                return self._tokens[end : end + min(most, self._length)]
+                return self._continued(end, min(most, self._length))
         return []
+
+    def _continued(self, end: int, count: int) -> list[int]:
+        """`count` tokens from `end` on; behind the text comes the draft itself, so that a refrain goes on."""
+        draft: list[int] = []
+        for index in range(end, end + count):
+            known = index < len(self._tokens)
+            draft.append(self._tokens[index] if known else draft[index - len(self._tokens)])
+        return draft
 
     def judge(self, proposed: int, accepted: int) -> None:
         """How a draft fared."""

@@ -14,6 +14,8 @@ def drafts_of(*tokens: int) -> NgramDrafts:
 def test_what_followed_last_time_is_proposed():
     assert drafts_of(1, 2, 3, 4, 5, 9, 1, 2, 3).propose(10) == [4, 5, 9, 1]
     assert drafts_of(1, 2, 3, 4, 5, 9, 1, 2, 3).propose(2) == [4, 5]
+    # a refrain goes on
+    assert drafts_of(1, 2, 3, 1, 2, 3).propose(10) == [1, 2, 3, 1]
     # the newest occurrence counts
     assert drafts_of(1, 2, 7, 0, 1, 2, 8, 0, 1, 2).propose(1) == [8]
     # but the longest match first

@@ -92,12 +92,15 @@ class Llama:
         """Seconds of decode passes after `prefix` tokens; choosing a token is not counted."""
         self._start(threads)
         self._feed(list(range(1, prefix)))
-        return seconds_of(lambda: self._feed([7]), tokens)
+        return seconds_of(lambda: self._feed([7]), tokens, threads)
 
     def prefill(self, prefix: int, threads: int) -> list[float]:
         """Seconds a token of ingesting a prompt."""
         self._start(threads)
-        return [seconds / prefix for seconds in seconds_of(lambda: self._feed(list(range(1, prefix + 1))), 1)]
+        return [
+            seconds / prefix
+            for seconds in seconds_of(lambda: self._feed(list(range(1, prefix + 1))), 1, threads)
+        ]
 
     def _start(self, threads: int) -> None:
         llama_cpp.llama_set_n_threads(self._context, threads, threads)

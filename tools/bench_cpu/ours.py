@@ -1,6 +1,7 @@
 """Worker: the CPU engine. `python -m symlight.tools.bench_cpu.ours PACKAGE`"""
 
 import sys
+from statistics import median
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from symlight.cpu.weights import Weights
 from symlight.host.device.cpu_machine import CpuMachine
 from symlight.host.device.packages import open_package
 from symlight.host.device.reference_machine import ReferenceMachine
-from symlight.host.measure.profile import read_bandwidth
 from symlight.model.package import load_package
 
 from .worker import answer, seconds_of
@@ -54,8 +54,10 @@ class Ours:
         return self._engines[key]
 
     def bandwidth(self, threads: int) -> float:
-        """Bytes a second of reading all weights."""
-        return read_bandwidth(self.engine(threads=threads), 3)
+        """Bytes per second of reading all weights."""
+        engine, read = self.engine(threads=threads), []
+        seconds = seconds_of(lambda: read.append(engine.read_weights()), 5, threads)
+        return read[0] / median(seconds)
 
     def decode(self, prefix: int, tokens: int, **engine) -> dict:
         """Seconds of decode passes after `prefix` tokens, and the bytes of weights of one."""
@@ -68,7 +70,7 @@ class Ours:
             token[0] = machine.run([Feed(session, token, Want.LAST)])[0].tokens[0]
 
         before = sum(read for _, read in machine.profile().values())
-        seconds = seconds_of(step, tokens)
+        seconds = seconds_of(step, tokens, machine.threads)
         read = sum(read for _, read in machine.profile().values()) - before
         return {"seconds": seconds, "bytes": read / tokens}
 
@@ -76,7 +78,9 @@ class Ours:
         """Seconds a token of ingesting a prompt."""
         machine = self.engine(threads=threads)
         prompt = self._prompt[:prefix]
-        once = seconds_of(lambda: machine.run([Feed(Session.new(machine.shape), prompt, Want.LAST)]), 1)
+        once = seconds_of(
+            lambda: machine.run([Feed(Session.new(machine.shape), prompt, Want.LAST)]), 1, threads
+        )
         return [seconds / prefix for seconds in once]
 
     def sessions(self, count: int, tokens: int, threads: int) -> list[float]:
@@ -90,13 +94,13 @@ class Ours:
             feeds = [Feed(one, [token], Want.LAST) for one, token in zip(sessions, newest, strict=True)]
             newest[:] = [fed.tokens[0] for fed in machine.run(feeds)]
 
-        return [seconds / count for seconds in seconds_of(step, tokens)]
+        return [seconds / count for seconds in seconds_of(step, tokens, threads)]
 
     def golden(self, prefix: int, tokens: int, reference: bool) -> float:
         """Seconds of the golden model beside a run."""
-        machine = ReferenceMachine(self._package.model) if reference else CpuMachine(self.engine(threads=2))
+        machine = ReferenceMachine(self._package.model) if reference else CpuMachine(self.engine())
         machine.reset()
-        return seconds_of(lambda: machine.run(self._prompt[:prefix], tokens, None), 1)[0]
+        return seconds_of(lambda: machine.run(self._prompt[:prefix], tokens, None), 1, 1)[0]
 
 
 class Quoting:
@@ -114,7 +118,7 @@ class Quoting:
         machine.reset()
         machine.run(self._prompt, 0, None)
         results = []
-        (seconds,) = seconds_of(lambda: results.append(machine.run([], tokens, None)), 1)
+        (seconds,) = seconds_of(lambda: results.append(machine.run([], tokens, None)), 1, 1)
         fared = results[0].drafts
         return {
             "seconds": seconds / tokens,

@@ -7,6 +7,7 @@ all alike. Figures are medians over the rounds; ratios are medians of the ratios
 import argparse
 import json
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -55,8 +56,8 @@ class Worker:
 
 
 @contextmanager
-def workers(package: Package, peers: str, build: Path) -> Iterator[dict[str, Worker | str]]:
-    """Workers by name; a text says why there is none."""
+def workers(package: Package, peers: str, build: Path, wanted: set[str]) -> Iterator[dict[str, Worker | str]]:
+    """The wanted workers by name; a text says why there is none."""
     shape, sizes = package.shape, matrix_sizes(package.shape)
     of_layers = shape.layers * sum(a * b for name, (a, b) in sizes.items() if name not in ("prior", "fused"))
     of_head = sum(sizes[name][0] * sizes[name][1] for name in ("prior", "fused"))
@@ -70,7 +71,8 @@ def workers(package: Package, peers: str, build: Path) -> Iterator[dict[str, Wor
     }
     with ExitStack() as stack:
         found: dict[str, Worker | str] = {}
-        for name, command in commands.items():
+        for name in sorted(wanted):
+            command = commands[name]
             try:
                 found[name] = Worker(command)
                 stack.callback(found[name].close)
@@ -101,15 +103,17 @@ def main(arguments: list[str] | None = None) -> None:
         "--peers", default=sys.executable, help="Python that has llama-cpp-python, gguf, torch"
     )
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", default="", help="measure the cells whose names match this expression")
     parser.add_argument("--readme", type=Path, help="page whose table is rewritten")
     given = parser.parse_args(arguments)
     given.build.mkdir(parents=True, exist_ok=True)
     package = load_package(given.model) if given.model else table.table_package(room(None, ""), table.MODEL)
-    with workers(package, given.peers, given.build) as found:
+    cells = [cell for cell in CELLS if re.search(given.only, cell.name)]
+    with workers(package, given.peers, given.build, {cell.worker for cell in cells}) as found:
         rounds = []
         for number in range(given.rounds):
             print(f"round {number + 1} of {given.rounds}", file=sys.stderr)
-            rounds.append(one_round(found, CELLS if number == 0 else [c for c in CELLS if not c.once]))
+            rounds.append(one_round(found, [cell for cell in cells if number == 0 or not cell.once]))
         running = {name: worker for name, worker in found.items() if not isinstance(worker, str)}
         result = {
             "commit": commit(),
@@ -118,6 +122,7 @@ def main(arguments: list[str] | None = None) -> None:
             "package": package.digest,
             "synthetic": package.meta.synthetic,
             "rounds": given.rounds,
+            "cells_measured": given.only or "all",
             "peak_mb": {name: round(worker.ask("peak_mb"), 1) for name, worker in running.items()},
             "peers": {name: w.ask("about") for name, w in running.items() if name != "ours"},
             "llama_bytes": running["llama"].ask("bytes") if "llama" in running else None,

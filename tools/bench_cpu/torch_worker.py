@@ -101,7 +101,7 @@ class Torch:
             def step() -> None:
                 newest[0] = int(self._model(newest[0], state).argmax())
 
-            return seconds_of(step, tokens)
+            return seconds_of(step, tokens, threads)
 
 
 if __name__ == "__main__":

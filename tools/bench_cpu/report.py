@@ -134,7 +134,8 @@ def table(result: dict) -> str:
     cells = result["cells"]
     known = [n for n in (1, 2) if f"ours_p32_{n}t" in cells]
     speeds = "; ".join(
-        f"{n} thread{'s' * (n > 1)}: read bandwidth {cells[f'bandwidth_{n}t']['bytes_a_second'] / 1e9:.1f} GB/s, "
+        f"{n} thread{'s' * (n > 1)}: read bandwidth "
+        f"{cells[f'bandwidth_{n}t']['bytes_a_second'] / 1e9:.1f} GB/s, "
         f"decode at p32 {1 / cells[f'ours_p32_{n}t']['seconds']:.0f} tokens per second"
         for n in known
     )

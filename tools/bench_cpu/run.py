@@ -90,7 +90,8 @@ def one_round(found: dict[str, Worker | str], cells: list[Cell]) -> Round:
         worker = found[cell.worker]
         if not isinstance(worker, str):
             result[cell.name] = cell.seconds(worker.ask(cell.request, **cell.arguments))
-            print(f"  {cell.name}: {result[cell.name]}", file=sys.stderr)
+            shown = {key: value for key, value in result[cell.name].items() if key != "tokens"}
+            print(f"  {cell.name}: {shown}", file=sys.stderr)
     return result
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 def seconds_of(step: Callable[[], object], times: int, threads: int) -> list[float]:
     """How long each of several calls takes.
 
-    With one thread it is the processor time of this process, which others that run meanwhile do not lengthen; with
-    several it is the time on the wall.
+    With one thread it is the processor time of this process, which others that run meanwhile do not lengthen;
+    with several it is the time on the wall.
     """
     clock = time.process_time if threads == 1 else time.perf_counter
     found = []

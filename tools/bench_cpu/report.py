@@ -25,7 +25,7 @@ MUST = {  # the least that the project accepts; the figure that it aims at
 MEANING = {
     "decode_over_llamacpp_q8": "decode over llama.cpp Q8_0 of as many random weights, p32, 1 thread",
     "sparse_over_dense": "decode over the engine when it reads every row",
-    "bandwidth_share": "bytes of weights read a second over the read bandwidth, 1 thread",
+    "bandwidth_share": "bytes of weights read per second over the read bandwidth, 1 thread",
     "threads_2_over_1": "two threads over one, relative to their bandwidths",
     "prefill256_over_decode": "prefill of 256 tokens over decode, tokens/s",
     "sessions_8_over_1": "eight sessions together over one, tokens/s",
@@ -112,10 +112,9 @@ def plot(result: dict, file: Path) -> None:
     }
     known = [name for name in engines if f"{name}_p32_1t" in result["cells"]]
     for offset, threads in enumerate((1, 2)):
-        if f"ours_p32_{threads}t" not in result["cells"]:
-            continue
-        speeds = [1 / result["cells"][f"{name}_p32_{threads}t"]["seconds"] for name in known]
-        places = [i + 0.4 * offset for i in range(len(known))]
+        here = [name for name in known if f"{name}_p32_{threads}t" in result["cells"]]
+        speeds = [1 / result["cells"][f"{name}_p32_{threads}t"]["seconds"] for name in here]
+        places = [known.index(name) + 0.4 * offset for name in here]
         bars = left.bar(places, speeds, 0.38, label=f"{threads} thread{'s' * (threads > 1)}")
         left.bar_label(bars, fmt="%.0f")
     left.set_xticks([i + 0.2 for i in range(len(known))], [engines[name] for name in known])

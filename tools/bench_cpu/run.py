@@ -6,6 +6,7 @@ all alike. Figures are medians over the rounds; ratios are medians of the ratios
 
 import argparse
 import json
+import os
 import platform
 import re
 import subprocess
@@ -123,6 +124,7 @@ def main(arguments: list[str] | None = None) -> None:
             "package": package.digest,
             "synthetic": package.meta.synthetic,
             "rounds": given.rounds,
+            "load_average": round(os.getloadavg()[1], 1),
             "cells_measured": given.only or "all",
             "peak_mb": {name: round(worker.ask("peak_mb"), 1) for name, worker in running.items()},
             "peers": {name: w.ask("about") for name, w in running.items() if name != "ours"},

@@ -23,11 +23,14 @@ what an agent samples is exactly what the registers of the design capture, and t
 agents to think about.
 """
 
+import ctypes
 import json
 import os
 import random
+import signal
 import sys
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from unittest.mock import patch
 
@@ -39,6 +42,7 @@ BENCHES = ROOT / "tests" / "benches"
 PARAMETERS = "SYMLIGHT_BENCH"  # environment variable that carries run_bench's `parameters` as JSON
 ERROR_MARKS = ("%Error", "Assertion failed", "Aborting", "Traceback")
 REASONS = ("%Error", "AssertionError", "Error:", "Exception")
+PR_SET_PDEATHSIG = 1  # of prctl
 HELD = 16  # cycles `finish` watches for output that nobody expects
 
 
@@ -147,6 +151,12 @@ def stalls(rng: random.Random, kind: str):
             yield rng.random() < odds[kind]
 
 
+def _end_with_parent() -> None:
+    """Have the simulation killed when the process that started it dies, however that happens (Linux)."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 class Bench:
     """Clock, reset, random source and cycle counter of one cocotb test.
 
@@ -162,6 +172,7 @@ class Bench:
         import cocotb
 
         warnings.simplefilter("error", RuntimeWarning)
+        _end_with_parent()
         self.dut = dut
         self.seed = cocotb.RANDOM_SEED
         self.rng = random.Random(self.seed)

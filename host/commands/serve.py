@@ -1,10 +1,12 @@
 """`symlight serve`: the HTTP server."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import click
 
 from symlight.base.errors import UserError
+from symlight.base.program import Ended
 
 from ..device.packages import open_any
 from ..terminal.console import ProgressView, stderr
@@ -77,4 +79,5 @@ def serve(
             service = Service(package, options, settings, progress)
         address, at = listening.getsockname()[:2]
         click.echo(f"http://{address}:{at} serves {service.name} on {service.device}")
-        run.run(run.server(service), listening)
+        with suppress(Ended):  # uvicorn raises the signal again behind what it has finished
+            run.run(run.server(service), listening)

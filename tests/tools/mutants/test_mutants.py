@@ -1,6 +1,7 @@
 """Mutation testing: the runner sees what fails and what does not; in `slow`, the lists apply and a sample of
 them is seen."""
 
+import json
 import random
 from dataclasses import replace
 
@@ -8,8 +9,9 @@ import pytest
 
 from symlight.tools.mutants.modules import mutation_at, places, sampled
 from symlight.tools.mutants.mutation import HARDWARE, HOST, Mutation, Stale, listed
-from symlight.tools.mutants.score import STALE, check_clean, run_mutations, score
+from symlight.tools.mutants.score import STALE, Result, check_clean, run_mutations, score
 from symlight.tools.mutants.tree import ROOT, Outcome, copied
+from tests.benches.places import EVIDENCE
 
 pytestmark = pytest.mark.timeout(120)
 LISTED = [one for name in (*HARDWARE, *HOST) for one in listed(name)]
@@ -110,3 +112,13 @@ def test_a_sample_of_the_listed_mutations_is_seen():
         check_clean(tree, chosen, print)
         results = run_mutations(tree, chosen, print)
     assert score(results)["not_seen"] == []
+
+
+def test_the_committed_score_is_that_of_its_results():
+    """docs/evidence/mutants.json, and the sentence of the verification plan."""
+    content = json.loads((EVIDENCE / "mutants.json").read_text())
+    results = [Result(**one | {"tests": tuple(one["tests"])}) for one in content["results"]]
+    found = score(results)
+    assert {name: content[name] for name in found} == found
+    plan = (ROOT / "docs" / "verification-plan.md").read_text()
+    assert f"{found['seen']} of {found['mutants']} mutations are seen" in plan

@@ -204,20 +204,20 @@ def kept(candidate_weights: np.ndarray, settings: SamplerSettings) -> int:
 
 # ---- random numbers --------------------------------------------------------------------------------------
 
-_ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
-_PARITY = 0x1BD11BDA
-_ROUNDS = 20
+ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
+PARITY = 0x1BD11BDA
+ROUNDS = 20
 _MASK = 0xFFFFFFFF
 
 
 def threefry(seed: int, counter: tuple[int, int]) -> tuple[int, int]:
     """Threefry-2x32 with 20 rounds (Salmon et al., SC 2011): two words of 32 bits of key and counter."""
     low, high = seed & _MASK, seed >> 32
-    keys = (low, high, _PARITY ^ low ^ high)
+    keys = (low, high, PARITY ^ low ^ high)
     x, y = (counter[0] + low) & _MASK, (counter[1] + high) & _MASK
-    for number in range(_ROUNDS):
+    for number in range(ROUNDS):
         x = (x + y) & _MASK
-        rotation = _ROTATIONS[number % 8]
+        rotation = ROTATIONS[number % 8]
         y = ((y << rotation) & _MASK | y >> (32 - rotation)) ^ x
         if number % 4 == 3:
             step = number // 4 + 1

@@ -1,0 +1,216 @@
+"""Draws a token from ordered candidates: weights, truncation, a draw (arithmetic, section 9).
+
+candidate ─► distance ─► exponent ─► weight ─► running sum ─► table of (sum, id)
+after the last: top_p * total, the prefix it keeps, random word * its total, the first sum beyond
+"""
+
+from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from symlight.model import sampling
+
+from ..channel.candidates import ID_BITS, LOGIT_BITS
+from .random_word import RandomWord
+
+WEIGHT_BITS = sampling.WEIGHT_FRAC + 1
+INDEX_BITS = sampling.EXP_INDEX_BITS
+OCTAVE_BITS = sampling.OCTAVES_BITS - INDEX_BITS
+
+
+class Settings(data.Struct):
+    """`model.sampling.SamplerSettings`."""
+
+    multiplier: sampling.MULTIPLIER_BITS
+    shift: 6
+    top_k: 7
+    min_weight: WEIGHT_BITS
+    top_p: sampling.PROBABILITY_FRAC + 1
+    seed: sampling.SEED_BITS
+
+
+class Offer(data.Struct):
+    """The next candidate in order; without `valid` there is none left."""
+
+    logit: signed(LOGIT_BITS)
+    id: ID_BITS
+    valid: 1
+
+
+class Sampler(wiring.Component):
+    """Takes candidates as far as the settings need them, then gives the drawn token.
+
+    A candidate takes `STEP` cycles. From the last one to `done`: a cycle per candidate kept for each of two
+    searches, and `AFTER` cycles.
+
+    Parameters
+    ----------
+    candidates : int
+        At most so many are taken.
+
+    Members
+    -------
+    start, settings, position : In
+        Pulse; the settings and the position of the token, stable until `done`.
+    offer : In(stream.Signature(Offer))
+    done, token : Out
+        Pulse, with the token, which is stable until the next start.
+    """
+
+    STEP = 9
+    AFTER = sampling.PROBABILITY_FRAC + 1 + 32 + 5
+
+    def __init__(self, *, candidates: int):
+        self._count = candidates
+        super().__init__(
+            {
+                "start": In(1),
+                "settings": In(Settings),
+                "position": In(21),
+                "offer": In(stream.Signature(Offer)),
+                "done": Out(1),
+                "token": Out(ID_BITS),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.random = self._random = random = RandomWord()
+        m.d.comb += [
+            random.start.eq(self.start),
+            random.seed.eq(self.settings.seed),
+            random.position.eq(self.position),
+        ]
+        self._number = Signal(range(self._count + 1))  # candidates kept so far; then the searches' place
+        self._sum = Signal(WEIGHT_BITS + ceil_log2(self._count))
+        self._table(m)
+        weight, step = self._weigh(m)
+        m.d.sync += self.done.eq(0)
+        # Shift and add: the sum of `_shifted` for every bit of `_factor`.
+        bits = len(self._sum) + 32
+        self._shifted, self._factor, self._product = Signal(bits), Signal(32), Signal(bits)
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.sync += [self._number.eq(0), self._sum.eq(0)]
+                with m.If(self.start):
+                    m.next = "TAKE"
+            with m.State("TAKE"):
+                m.d.comb += self.offer.ready.eq(1)
+                with m.If(self.offer.valid):
+                    m.d.sync += step.eq(1)
+                    m.next = "WEIGH"
+                    with m.If(~self.offer.p.valid):
+                        m.next = "TRUNCATE"
+            with m.State("WEIGH"):
+                m.d.sync += step.eq(step << 1)
+                with m.If(step[-1]):
+                    small = (self._number != 0) & (weight < self.settings.min_weight)
+                    with m.If(small):
+                        m.next = "TRUNCATE"
+                    with m.Else():
+                        m.next = "KEEP"
+                        m.d.sync += self._sum.eq(self._sum + weight)
+            with m.State("KEEP"):
+                m.d.comb += self._store.en.eq(1)
+                m.d.sync += self._number.eq(self._number + 1)
+                enough = (self._number + 1 == self.settings.top_k) | (self._number == self._count - 1)
+                m.next = "TAKE"
+                with m.If(enough):
+                    m.next = "TRUNCATE"
+            with m.State("TRUNCATE"):
+                self._multiply(m, self.settings.top_p, "PREFIX")
+            with m.State("PREFIX"):
+                with m.If(self._search(m, self._factor == 0)):
+                    reached = (self._read.data.sum << sampling.PROBABILITY_FRAC) >= self._product
+                    with m.If(reached):
+                        m.d.sync += self._sum.eq(self._read.data.sum)
+                        m.next = "WAIT"
+            with m.State("WAIT"):
+                with m.If(random.done):
+                    self._multiply(m, random.word, "DRAW")
+            with m.State("DRAW"):
+                with m.If(self._search(m, self._factor == 0)):
+                    with m.If(self._read.data.sum > self._product >> 32):
+                        m.d.sync += [self.done.eq(1), self.token.eq(self._read.data.id)]
+                        m.next = "IDLE"
+        return m
+
+    def _table(self, m):
+        entry = data.StructLayout({"sum": len(self._sum), "id": ID_BITS})
+        m.submodules.table = table = Memory(shape=entry, depth=self._count, init=[])
+        self._store, self._read = table.write_port(), table.read_port(domain="comb")
+        self._id = Signal(ID_BITS)
+        m.d.comb += [
+            self._store.addr.eq(self._number),
+            self._store.data.sum.eq(self._sum),
+            self._store.data.id.eq(self._id),
+            self._read.addr.eq(self._number),
+        ]
+
+    def _multiply(self, m, factor, then):
+        """Begin `_sum` * factor, then search from the first entry."""
+        m.d.sync += [
+            self._shifted.eq(self._sum),
+            self._factor.eq(factor),
+            self._product.eq(0),
+            self._number.eq(0),
+        ]
+        m.next = then
+
+    def _search(self, m, ready):
+        """Goes on with the product; when it is there, from entry to entry. True with an entry to look at."""
+        with m.If(~ready):
+            m.d.sync += [
+                self._product.eq(self._product + Mux(self._factor[0], self._shifted, 0)),
+                self._shifted.eq(self._shifted << 1),
+                self._factor.eq(self._factor >> 1),
+            ]
+        with m.Else():
+            m.d.sync += self._number.eq(self._number + 1)
+        return ready
+
+    def _weigh(self, m):
+        """(weight, step): the weight is there in the last of the steps, of which one is high at a time."""
+        step = Signal(self.STEP - 2)
+        coarse, fine = Signal(6), Signal(5)
+        most = sampling.DISTANCE_BITS
+        m.d.sync += [
+            coarse.eq(Mux(self.settings.shift > most, self.settings.shift - most, 0)),
+            fine.eq(Mux(self.settings.shift > most, most, self.settings.shift)),
+        ]
+        largest, logit = Signal(signed(LOGIT_BITS)), Signal(signed(LOGIT_BITS))
+        with m.If(self.offer.valid & self.offer.ready):
+            m.d.sync += [logit.eq(self.offer.p.logit), self._id.eq(self.offer.p.id)]
+            with m.If(self._number == 0):
+                m.d.sync += largest.eq(self.offer.p.logit)
+        distance, reduced = Signal(LOGIT_BITS + 1), Signal(LOGIT_BITS + 1)
+        d, product = Signal(most), Signal(most + sampling.MULTIPLIER_BITS)
+        rounded = Signal(most + sampling.MULTIPLIER_BITS + 1)
+        half = Signal(most)
+        y = Signal(sampling.OCTAVES_BITS)
+        m.submodules.exp = table = Memory(
+            shape=sampling.EXP_FRAC + 1, depth=1 << INDEX_BITS, init=sampling.exp_table().tolist()
+        )
+        read = table.read_port()
+        weight = Signal(WEIGHT_BITS)
+        m.d.sync += half.eq(1 << (fine - 1)[:5])
+        # register by register; a step is high when the register before it is right
+        m.d.sync += [
+            distance.eq(largest - logit),
+            reduced.eq(distance >> coarse),
+            d.eq(Mux(reduced[most:].any(), (1 << most) - 1, reduced[:most])),
+            product.eq(d * self.settings.multiplier),
+            rounded.eq((product + half) >> fine),
+        ]
+        over = rounded[sampling.OCTAVES_BITS :].any()
+        m.d.comb += [
+            y.eq(Mux(over, (1 << sampling.OCTAVES_BITS) - 1, rounded[: sampling.OCTAVES_BITS])),
+            read.addr.eq(y[:INDEX_BITS]),
+        ]
+        octaves = Signal(OCTAVE_BITS)
+        m.d.sync += octaves.eq(y[INDEX_BITS:])
+        mantissa = read.data << (sampling.WEIGHT_FRAC - sampling.EXP_FRAC)
+        m.d.comb += weight.eq(Mux(octaves > WEIGHT_BITS, 0, mantissa >> octaves[:5]))
+        return weight, step

@@ -1,0 +1,172 @@
+"""Bench of hw.channel.candidates.CandidateList: against the sampler's own order."""
+
+import cocotb
+import numpy as np
+
+from symlight.hw.channel.candidates import Candidate, CandidateList
+from symlight.model import sampling
+from tests.benches.bench import Agent, Bench, fields, parameters, stalls
+
+LIMIT = {"timeout_time": 4_000_000, "timeout_unit": "ns"}
+EXTREME = 2**46
+
+
+class Rows(Agent):
+    """Drives rows of one head operation, and holds each until it is taken; junk between them."""
+
+    def __init__(self, bench, idle):
+        super().__init__(bench)
+        self.queue, self.pattern, self.offered, self.held = [], stalls(bench.rng, idle), False, 0
+
+    def idle(self):
+        self.dut.row_valid.value, self.offered = 0, False
+
+    def drive(self):
+        if not self.offered:
+            self.offered = bool(self.queue) and not next(self.pattern)
+            rng = self.bench.rng
+            logit, token, some = (
+                self.queue[0] if self.offered else (rng.getrandbits(47), rng.getrandbits(16), 1)
+            )
+            self.dut.row_valid.value = int(self.offered)
+            self.dut.row.value = logit
+            self.dut.id.value, self.dut.some.value = token, some
+
+    def sample(self):
+        if self.offered and not int(self.dut.hold.value):
+            self.queue.pop(0)
+            self.count += 1
+            self.offered = False
+        elif self.offered:
+            self.held += 1
+
+    def check_empty(self):
+        assert not self.queue
+
+
+class List:
+    def __init__(self, dut, idle="never"):
+        self.bench = Bench(dut)
+        self.dut, self.rows = dut, Rows(self.bench, idle)
+        for name in ("start", "wanted", "finish", "pop"):
+            getattr(dut, name).value = 0
+
+    @property
+    def next(self):
+        return fields(Candidate, int(self.dut.next.value))
+
+    async def pulse(self, name):
+        getattr(self.dut, name).value = 1
+        await self.bench.step()
+        getattr(self.dut, name).value = 0
+
+    async def operation(self, rows, wanted=True):
+        """Send rows (logit, id, some); returns the cycles that the last of them took."""
+        self.dut.wanted.value = int(wanted)
+        await self.pulse("start")
+        self.dut.wanted.value = self.bench.rng.getrandbits(1)
+        self.rows.queue += rows
+        begin = self.bench.cycle
+        await self.bench.until(lambda: not self.rows.queue, limit=300_000)
+        return self.bench.cycle - begin
+
+    async def popped(self, limit):
+        """All candidates in order, or the first `limit`."""
+        out = []
+        await self.pulse("finish")
+        while len(out) < limit:
+            await self.bench.until(lambda: not self.next["busy"], limit=2 * 64 + 20)
+            if not self.next["valid"]:
+                break
+            out.append((self.next["logit"], self.next["id"]))
+            await self.bench.step(self.bench.rng.randrange(3))
+            await self.pulse("pop")
+        return out
+
+
+def expected(rows, count):
+    real = [(logit, token) for logit, token, some in rows if some]
+    by_id = dict((token, logit) for logit, token in real)
+    ids, values = sampling.candidates(np.array([logit for logit, _ in real], np.int64), count)
+    assert len(by_id) == len(real)
+    return [(int(value), real[i][1]) for i, value in zip(ids, values, strict=True)] if real else []
+
+
+def random_rows(rng, count, *, spread, padding=0.1, step=1):
+    return [
+        (rng.randrange(-spread, spread + 1), step * i, int(rng.random() >= padding)) for i in range(count)
+    ]
+
+
+@cocotb.test(**LIMIT)
+@cocotb.parametrize(idle=["never", "random", "bursts"])
+async def random_operations(dut, idle):
+    """Fewer rows than places, as many, many more; few different values, so that most are equal."""
+    tb, count = List(dut, idle), parameters()["candidates"]
+    await tb.bench.reset()
+    rng = tb.bench.rng
+    for size in (0, 1, count - 1, count, count + 1, 3 * count, 10 * count):
+        for spread in (0, 3, EXTREME):
+            rows = random_rows(rng, size, spread=spread, step=rng.choice([1, 7]))
+            await tb.operation(rows)
+            limit = rng.choice([1, count + 1])  # what is left must be forgotten
+            assert await tb.popped(limit) == expected(rows, count)[:limit]
+    await tb.bench.finish()
+
+
+@cocotb.test(**LIMIT)
+async def orders_and_extremes(dut):
+    """Rising, falling and equal logits, both signs, the largest numbers; only the first few are asked for."""
+    tb, count = List(dut), parameters()["candidates"]
+    await tb.bench.reset()
+    size = 3 * count
+    for logits in (
+        range(size),
+        range(size, 0, -1),
+        [7] * size,
+        [-1 - i for i in range(size)],
+        [EXTREME * (-1) ** i for i in range(size)],
+        [(i - size // 2) << 38 for i in range(size)],
+    ):
+        rows = [(logit, 65535 - size + i, 1) for i, logit in enumerate(logits)]
+        await tb.operation(rows)
+        assert await tb.popped(5) == expected(rows, count)[:5]
+    await tb.bench.finish()
+
+
+@cocotb.test(**LIMIT)
+async def nothing_is_kept_unless_asked_for(dut):
+    """A greedy operation takes a row a cycle, and leaves nothing to the one behind it."""
+    tb, count = List(dut), parameters()["candidates"]
+    await tb.bench.reset()
+    rng = tb.bench.rng
+    await tb.operation(random_rows(rng, 3 * count, spread=100))
+    await tb.bench.step(2 * count)  # the last scan
+    held = tb.rows.held
+    rows = [(i, i, 1) for i in range(4 * count)]
+    assert await tb.operation(rows, wanted=False) <= len(rows) + 1 and tb.rows.held <= held + 1
+    rows = random_rows(rng, 2, spread=100, padding=0)
+    await tb.operation(rows)
+    assert await tb.popped(9) == expected(rows, count)
+    await tb.bench.finish()
+
+
+@cocotb.test(**LIMIT)
+async def rows_below_the_floor_cost_nothing(dut):
+    tb, count = List(dut), parameters()["candidates"]
+    await tb.bench.reset()
+    high = [(1000 + i, i, 1) for i in range(count)]
+    low = [(999 - i, count + i, 1) for i in range(4 * count)]
+    scan = CandidateList(count=count).SCAN
+    await tb.operation(high)
+    assert tb.rows.held <= count // 2 + 1  # while the memory is cleared
+    tb.rows.queue += low
+    begin = tb.bench.cycle
+    await tb.bench.until(lambda: not tb.rows.queue, limit=10_000)
+    assert tb.bench.cycle - begin <= len(low) + scan + 1
+    tb.rows.queue += [(2000, 5000, 1), (1, 5001, 1)]
+    begin = tb.bench.cycle
+    await tb.bench.until(lambda: not tb.rows.queue, limit=1000)
+    assert scan - 1 <= tb.bench.cycle - begin - 2 <= scan + 1
+    assert (await tb.popped(2))[0] == (2000, 5000)
+    await tb.bench.finish()

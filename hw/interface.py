@@ -34,6 +34,7 @@ class Flag(enum.IntFlag):
     LOGITS = 4  # write the logits of every evaluated head to the channels' buffers; the last one's stay
     REPLACE_PENDING = 8  # forget the pending token: the prompt's first takes its place
     LONG_WATCHDOG = 16  # `watchdog` counts 2^LONG_WATCHDOG_SHIFT cycles
+    SAMPLE = 32  # draw tokens with the arguments from `sample_scale` on
 
 
 class Status(enum.IntEnum):
@@ -79,9 +80,12 @@ class Argument:
     port: str = ""
 
 
+SAMPLER_ARGUMENTS = ("sample_scale", "sample_limit", "sample_top", "seed_low", "seed_high")
+
+
 def arguments(channels: int) -> list[Argument]:
     """Kernel arguments in order. Pointers take 8 bytes and a reserved word."""
-    names = ("command", "run_id", "n_prompt", "n_new", "eos", "flags", "watchdog")
+    names = ("command", "run_id", "n_prompt", "n_new", "eos", "flags", "watchdog", *SAMPLER_ARGUMENTS)
     table = [Argument(name, 0x10 + 8 * i, 4) for i, name in enumerate(names)]
     offset = 0x10 + 8 * len(names)
     pointers = [("io", "m_axi_hbm00")] + [(f"hbm{k:02d}", f"m_axi_hbm{k:02d}") for k in range(channels)]

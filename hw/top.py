@@ -4,6 +4,8 @@ from amaranth.hdl import Assert, Cat, Instance, Module, Mux, ResetInserter, Rese
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from symlight.model.sampling import CANDIDATES
+
 from .axi import AxiMaster
 from .channel.channel import Channel
 from .channel.channel_ports import channel_signature
@@ -15,7 +17,10 @@ from .mailbox import Mailbox, TokenWriter
 from .sequencer.argmax import Argmax
 from .sequencer.dispatch import Dispatcher
 from .sequencer.load import LoadUnit
+from .sequencer.merge import CandidateMerge
 from .sequencer.port_watch import PortWatch
+from .sequencer.sampler import Sampler, Settings
+from .sequencer.sampler_arguments import unpack_settings
 from .sequencer.session import Session
 from .sequencer.state_transfer import StateUnit
 from .sequencer.store import Barrier, OperationTable
@@ -86,6 +91,7 @@ class Kernel(wiring.Component):
         self._runner = TaskRunner(engine, reciprocal_latency=self._vector.RECIPROCAL_LATENCY)
         self._dispatch, self._load, self._state = Dispatcher(engine), LoadUnit(engine), StateUnit(engine)
         self._tokens, self._table, self._argmax = TokenLoop(engine), OperationTable(engine), Argmax(engine)
+        self._merge, self._sampler = CandidateMerge(engine), Sampler(candidates=CANDIDATES)
         self._ops, self._attentions = Barrier(engine.channels), Barrier(engine.channels)
         parts = (
             "reduce",
@@ -96,6 +102,8 @@ class Kernel(wiring.Component):
             "state",
             "tokens",
             "argmax",
+            "merge",
+            "sampler",
             "ops",
             "attentions",
         )
@@ -155,6 +163,7 @@ class Kernel(wiring.Component):
             dispatch.dense.eq(session.dense),
             dispatch.full_kv.eq(session.full_kv),
             dispatch.logits.eq(session.logits),
+            dispatch.sampling.eq(session.sampling),
             dispatch.go.eq(tokens.go),
             dispatch.info.eq(tokens.info),
             runner.header.eq(load.header),
@@ -166,7 +175,7 @@ class Kernel(wiring.Component):
             self._attentions.consume.eq(runner.attention_consume),
             tokens.header.eq(load.header),
             tokens.finished.eq(runner.finished),
-            tokens.best.eq(self._argmax.best),
+            tokens.best.eq(Mux(session.sampling, self._sampler.token, self._argmax.best)),
         ]
         add_valid, add = Signal(), Signal(ADD)
         m.d.sync += [
@@ -241,16 +250,22 @@ class Kernel(wiring.Component):
             counter.columns.eq(1),
             counter.address.eq(session.traffic_index),
         ]
-        self._request_valid = runner.request_valid | session.traffic_request
-        self._request = Mux(session.traffic_request, counter.as_value(), runner.request.as_value())
+        self._sampling(m)
+        asked = session.traffic_request | self._merge.request_valid
+        self._request_valid = runner.request_valid | asked
+        self._request = Mux(
+            session.traffic_request,
+            counter.as_value(),
+            Mux(self._merge.request_valid, self._following.as_value(), runner.request.as_value()),
+        )
         m.d.comb += [
             vector.header.eq(load.header),
             vector.entry.eq(runner.current),
             vector.head_pass.eq(self._tokens.head_pass),
-            vector.op_valid.eq(runner.op_valid | state.op_valid | session.traffic_request),
+            vector.op_valid.eq(runner.op_valid | state.op_valid | asked),
             vector.op.eq(
                 Mux(
-                    session.traffic_request,
+                    asked,
                     probe.as_value(),
                     Mux(state.op_valid, state.op.as_value(), runner.op.as_value()),
                 )
@@ -276,7 +291,7 @@ class Kernel(wiring.Component):
             runner.statistics_done.eq(vector.statistics_done),
             runner.active_valid.eq(vector.active_valid),
             runner.active.eq(vector.active),
-            self._argmax.valid.eq(vector.probe_valid & runner.running),
+            self._argmax.valid.eq(vector.probe_valid & runner.running & ~self._merge.busy),
             self._argmax.first.eq(vector.probe_tag.first),
             self._argmax.word.eq(vector.probe),
         ]
@@ -284,6 +299,33 @@ class Kernel(wiring.Component):
         m.d.sync += [
             session.traffic_valid.eq(vector.probe_valid & ~runner.running),
             session.traffic_value.eq(vector.probe[0].as_unsigned() + (vector.probe[1].as_unsigned() << 16)),
+        ]
+
+    def _sampling(self, m):
+        """The channels' best rows to the merge, merged candidates to the sampler, its token to the runner."""
+        merge, sampler, runner, vector = self._merge, self._sampler, self._runner, self._vector
+        self._following = following = Signal(DrainRequest)
+        settings, position = Signal(Settings), Signal(21)
+        connect(m, merge.offer, sampler.offer)
+        m.d.sync += [
+            *unpack_settings(self._registers.args, settings),
+            position.eq(self._tokens.position + 1),  # of the token that is chosen
+        ]
+        m.d.comb += [
+            following.source.eq(Source.NEXT),
+            following.column.eq(merge.channel),
+            following.columns.eq(self._engine.channels),
+            merge.best_valid.eq(self._argmax.valid),
+            merge.first.eq(vector.probe_tag.first),
+            merge.word.eq(vector.probe),
+            merge.answer_valid.eq(vector.probe_valid & merge.busy),
+            merge.start.eq(runner.sample),
+            merge.stop.eq(sampler.done),
+            sampler.start.eq(runner.sample),
+            sampler.settings.eq(settings),
+            sampler.position.eq(position),
+            runner.sampling.eq(self._session.sampling),
+            runner.sampled.eq(sampler.done),
         ]
 
     def _writes(self, m):

@@ -36,6 +36,7 @@ class ChannelCommand(data.Struct):
     acc: 6  # first accumulator word
     count: 12  # HEAD: tiles; DIRECT_READ: beats
     logits: 1  # HEAD: write every logit to the channel's buffer
+    candidates: 1  # HEAD: keep the largest logits in order
     channel: 5  # DIRECT_READ: the channel that reads
     traffic: 4  # counter of its read beats (interface.Traffic)
 
@@ -118,6 +119,7 @@ class Source(enum.Enum, shape=3):
     WEIGHT = 2  # attention denominators: lane h is local head h
     BEST = 3  # lanes 0, 1: low and high half of the best logit; lane 2: its id
     COUNTER = 4  # lane 0: read beats of traffic `address`
+    NEXT = 5  # as BEST: the next best logit, which is then forgotten; lane 3: valid, busy
 
 
 class DrainRequest(data.Struct):

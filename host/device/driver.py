@@ -13,7 +13,17 @@ import numpy as np
 from symlight.base.errors import UserError
 from symlight.hw.compiler.image import build_images
 from symlight.hw.compiler.layout import Layout
-from symlight.hw.interface import LONG_WATCHDOG_SHIFT, NO_EOS, Command, Flag, Io, StopReason
+from symlight.hw.interface import (
+    LONG_WATCHDOG_SHIFT,
+    NO_EOS,
+    SAMPLER_ARGUMENTS,
+    Command,
+    Flag,
+    Io,
+    StopReason,
+)
+from symlight.hw.sequencer.sampler_arguments import pack_settings
+from symlight.model.sampling import SamplerSettings
 from symlight.model.state import State
 from symlight.model.weights import IntegerModel
 
@@ -55,7 +65,7 @@ class Accelerator:
         How long an interrupted run may go on, so that the card is left idle.
     """
 
-    features = Features(logits=True)
+    features = Features(sampling=True, logits=True)
 
     def __init__(
         self,
@@ -153,18 +163,26 @@ class Accelerator:
         check_input(self, prompt, n_new, eos)
         check_options(self.name, self.features, options)
         if options.logits is Logits.NONE:
-            return self._generate(prompt, n_new, eos, on_token)
+            return self._generate(prompt, n_new, eos, on_token, settings=options.settings)
 
         def one(part: Sequence[int], end: int | None, show: OnToken | None) -> RunResult:
-            return self._generate(part, 1, end, show, Flag.LOGITS)
+            return self._generate(part, 1, end, show, Flag.LOGITS, options.settings)
 
         reader = LogitReader(self._card, self._layout)
         return run_with_logits(self, one, reader, prompt, n_new, eos, on_token, options.logits)
 
     def _generate(
-        self, prompt: Sequence[int], n_new: int, eos: int | None, on_token: OnToken | None, flags: int = 0
+        self,
+        prompt: Sequence[int],
+        n_new: int,
+        eos: int | None,
+        on_token: OnToken | None,
+        flags: int = 0,
+        settings: SamplerSettings | None = None,
     ) -> RunResult:
         """One run of the kernel."""
+        sampler = {} if settings is None else pack_settings(settings)
+        flags |= Flag.SAMPLE if sampler else 0
         ids = np.asarray(prompt, "<u4")
         self._card.write("io", Io.PROMPT, ids)
         self._tokens.clear(n_new)
@@ -176,6 +194,7 @@ class Accelerator:
             watchdog=watchdog,
             poll=poll,
             flags=self._flags | flags,
+            **sampler,
             n_prompt=len(ids),
             n_new=n_new,
             eos=NO_EOS if eos is None else eos,
@@ -266,7 +285,8 @@ class Accelerator:
         self._run_id = self._run_id % (SCALAR_LIMIT - 1) + 1
         # Whatever an earlier run left in the mailbox must not be taken for this run's.
         self._card.write("io", Io.MAILBOX, np.zeros(MAILBOX_BYTES, np.uint8))
-        arguments = {"n_prompt": 0, "n_new": 0, "eos": NO_EOS, "flags": self._flags, **scalars}
+        unused = dict.fromkeys(("n_prompt", "n_new", *SAMPLER_ARGUMENTS), 0)
+        arguments = unused | {"eos": NO_EOS, "flags": self._flags, **scalars}
         try:
             self._card.start(command=command, run_id=self._run_id, **_with_watchdog(arguments, watchdog))
             self._wait(watchdog, poll)

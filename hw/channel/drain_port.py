@@ -1,5 +1,8 @@
 """How a part of a channel answers drain requests."""
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -35,7 +38,7 @@ class DrainPort(wiring.Component):
     ----------
     engine : Engine
     bank, fixed : Source
-        Source that reads the bank, source that reads `word`.
+        Source that reads the bank, source (or several) that reads `word`.
 
     Attributes
     ----------
@@ -55,8 +58,8 @@ class DrainPort(wiring.Component):
 
     LATENCY = 1
 
-    def __init__(self, *, engine: Engine, bank: Source, fixed: Source):
-        self._bank, self._fixed = bank, fixed
+    def __init__(self, *, engine: Engine, bank: Source, fixed: Source | tuple[Source, ...]):
+        self._bank, self._fixed = bank, fixed if isinstance(fixed, tuple) else (fixed,)
         layout = drain_layout(engine)
         super().__init__(
             {
@@ -76,7 +79,7 @@ class DrainPort(wiring.Component):
             self.address.read.eq(request.source == self._bank),
             self.address.address.eq(request.address),
             self.address.valid.eq(self.drain.valid & self.address.read),
-            fixed.eq(request.source == self._fixed),
+            fixed.eq(reduce(or_, (request.source == source for source in self._fixed))),
             self.drain.word.as_value().eq(self.banked.as_value() | kept),
         ]
         # Words are cleared rather than selected, by the source alone: whether it was asked for comes late.

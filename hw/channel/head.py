@@ -59,7 +59,7 @@ class Head(wiring.Component):
     idle : Out
         All tiles are in `best`, and no scales are waiting for `end`.
     best : Out(Best)
-    row_valid, row : Out
+    row_valid, row, row_some, row_id : Out
         Every logit in order, padding rows included, for one cycle.
     hold : In
         The row is not taken: everything behind `sums` stands still.
@@ -89,6 +89,8 @@ class Head(wiring.Component):
                 "best": Out(Best),
                 "row_valid": Out(1),
                 "row": Out(signed(LOGIT_BITS)),
+                "row_some": Out(1),
+                "row_id": Out(ID_BITS),
                 "hold": In(1),
             }
         )
@@ -171,6 +173,7 @@ class Head(wiring.Component):
             m.d.sync += product.eq(Cat(low[:_SPLIT], (low >> _SPLIT) + high))
         row, best = tokens[2], self.best
         m.d.comb += [self.row_valid.eq(row.valid), self.row.eq(product)]
+        m.d.comb += [self.row_some.eq(row.some), self.row_id.eq(row.id)]
         with m.If(row.valid & row.some & (~best.any | (product > best.logit))):
             m.d.sync += [best.logit.eq(product), best.id.eq(row.id), best.any.eq(1)]
         with m.If(self.start):

@@ -42,8 +42,8 @@ class LaneControl(wiring.Component):
         Valid in the cycle in which item and beat are taken.
     scale, half, pass_side : Out
         The beat taken is scale beat `half` of the tile; the beat goes to the side output.
-    head_start, head_logits, head_done : Out
-        `head_logits` is valid with `head_start`: the command's logits are written.
+    head_start, head_logits, head_candidates, head_done : Out
+        With `head_start`: whether the command's logits are written, whether its candidates are kept.
     """
 
     def __init__(self, engine: Engine):
@@ -61,6 +61,7 @@ class LaneControl(wiring.Component):
                 "pass_side": Out(1),
                 "head_start": Out(1),
                 "head_logits": Out(1),
+                "head_candidates": Out(1),
                 "head_done": Out(1),
             }
         )
@@ -93,6 +94,7 @@ class LaneControl(wiring.Component):
         m.d.comb += [
             self.commands.ready.eq(done | ~(mode.matrix | mode.head | mode.side)),
             self.head_logits.eq(command.logits),
+            self.head_candidates.eq(command.candidates),
         ]
         with m.If(self.commands.ready):
             m.d.sync += [mode.matrix.eq(0), mode.head.eq(0), mode.side.eq(0)]

@@ -16,7 +16,7 @@ from .accumulator import AccumulatorBank
 from .drain_port import DrainPort, drain_port
 from .head import Head
 from .lane_control import LaneControl, Token
-from .logits import LogitWriter
+from .logits import CandidateList, LogitWriter, second_best
 
 COMMANDS = 8  # commands a channel holds
 HEAD_WORDS = 2  # accumulator words, the last ones, that take the head's tiles in turn
@@ -67,7 +67,7 @@ class LaneGroup(wiring.Component):
         High for one cycle for each MATRIX or HEAD command: its results can be drained `DRAIN_GUARD` cycles
         later.
     drain : In(drain_port(engine))
-        Sources ACC (clears the word) and BEST; other sources are ignored.
+        Sources ACC (clears the word), BEST and NEXT; other sources are ignored.
     """
 
     LATENCY = 0
@@ -106,6 +106,7 @@ class LaneGroup(wiring.Component):
         )
         m.submodules.head = head = self._head
         m.submodules.logits = logits = LogitWriter(engine=engine)
+        m.submodules.candidates = candidates = CandidateList()
         connect(m, flipped(self.commands), queue.i)
         connect(m, queue.o, control.commands)
         connect(m, flipped(self.items), control.items)
@@ -124,9 +125,16 @@ class LaneGroup(wiring.Component):
             logits.start.eq(control.head_start),
             logits.wanted.eq(control.head_logits),
             logits.base.eq(self.logit_base),
-            logits.row_valid.eq(head.row_valid),
+            logits.row_valid.eq(head.row_valid & ~candidates.hold),
             logits.row.eq(head.row),
-            head.hold.eq(logits.hold),
+            candidates.start.eq(control.head_start),
+            candidates.wanted.eq(control.head_candidates),
+            candidates.finish.eq(control.head_done),
+            candidates.row_valid.eq(head.row_valid & ~logits.hold),
+            candidates.row.eq(head.row),
+            candidates.some.eq(head.row_some),
+            candidates.id.eq(head.row_id),
+            head.hold.eq(logits.hold | candidates.hold),
             head.start.eq(control.head_start),
             head.scale.valid.eq(control.scale),
             head.scale.half.eq(control.half),
@@ -141,7 +149,8 @@ class LaneGroup(wiring.Component):
             side.eq(Mux(control.pass_side, self.beats.payload.as_value(), 0)),
         ]
         self._multiply(m, control.token, *tokens, bank)
-        self._answer(m, bank, head, products)
+        following = second_best(m, candidates, control.head_start, self.drain)
+        self._answer(m, bank, head, products, following)
         return m
 
     def _multiply(self, m, token, operands, products, bank):
@@ -173,9 +182,11 @@ class LaneGroup(wiring.Component):
                 bank.add.carries[pair].eq(total[_FIELD - 1]),
             ]
 
-    def _answer(self, m, bank, head, products):
+    def _answer(self, m, bank, head, products, following):
         """The bank's drain port: requests first, then the head, which takes a tile when it is summed."""
-        m.submodules.answer = answer = DrainPort(engine=self._engine, bank=Source.ACC, fixed=Source.BEST)
+        m.submodules.answer = answer = DrainPort(
+            engine=self._engine, bank=Source.ACC, fixed=(Source.BEST, Source.NEXT)
+        )
         connect(m, flipped(self.drain), answer.drain)
         waits, take, turn, waiting = Signal(), Signal(), Signal(), Signal()
         # Tile by tile another word: one is summed while the one before it waits for its turn.
@@ -198,4 +209,6 @@ class LaneGroup(wiring.Component):
         for lane in range(self._engine.lanes):
             word = bank.drain.word[lane]
             m.d.comb += [answer.banked[lane].eq(word), head.sums[lane].eq(word)]
-        m.d.comb += [word.eq(field) for word, field in zip(answer.word, fields)]
+        asked = self.drain.request.source == Source.NEXT
+        for word, field, other in zip(answer.word, fields, following):
+            m.d.comb += word.eq(Mux(asked, other, field))

@@ -33,8 +33,8 @@ class Dispatcher(wiring.Component):
     Members
     -------
     header : In
-    dense, full_kv, logits : In
-        Gather and KV mode of the run; whether heads write their logits.
+    dense, full_kv, logits, sampling : In
+        Gather and KV mode of the run; whether heads write their logits, keep their candidates.
     go, info : In
         Pulse and data that start a pass. The table's first entry must be EMBED.
     index, entry : Out, In
@@ -56,6 +56,7 @@ class Dispatcher(wiring.Component):
                 "dense": In(1),
                 "full_kv": In(1),
                 "logits": In(1),
+                "sampling": In(1),
                 "go": In(1),
                 "info": In(PassInfo),
                 "index": Out(10),
@@ -142,7 +143,7 @@ class Dispatcher(wiring.Component):
         with m.If(self.entry.event):
             m.d.sync += self.command.stream.eq(self.dense)
         with m.If(self.entry.task == Task.HEAD):
-            m.d.sync += self.command.logits.eq(self.logits)
+            m.d.sync += [self.command.logits.eq(self.logits), self.command.candidates.eq(self.sampling)]
         with m.If(self.entry.task == Task.EMBED):
             m.d.sync += [
                 self.command.base.eq(embed_base),

@@ -10,8 +10,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from ..channel.candidates import ID_BITS, KEY_BITS
-from ..channel.logits import LOGIT_BITS
+from ..channel.logits import ID_BITS, KEY_BITS, LOGIT_BITS
 from ..config import Engine
 from ..lib.extremes import ExtremeScan
 from ..types import drain_layout

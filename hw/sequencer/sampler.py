@@ -12,7 +12,7 @@ from amaranth.utils import ceil_log2
 
 from symlight.model import sampling
 
-from ..channel.candidates import ID_BITS, LOGIT_BITS
+from ..channel.logits import ID_BITS, LOGIT_BITS
 from .random_word import RandomWord
 
 WEIGHT_BITS = sampling.WEIGHT_FRAC + 1

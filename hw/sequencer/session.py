@@ -88,6 +88,7 @@ class Session(wiring.Component):
                     self.dense.eq(dense),
                     self.full_kv.eq(full),
                     self.logits.eq((args.flags & Flag.LOGITS).any()),
+                    self.sampling.eq((args.flags & Flag.SAMPLE).any()),
                     self.replace_pending.eq((args.flags & Flag.REPLACE_PENDING).any()),
                     self.counters_clear.eq(1),
                     self._cycles.eq(0),

@@ -49,6 +49,8 @@ class TaskRunner(wiring.Component):
         Word operation and the drain request of the same cycle.
     done, statistics_done : In
         From the vector unit.
+    sampling, sample, sampled : In, Out, In
+        Whether a token is drawn after the head; pulse that asks for it; pulse when it is there.
     embed_start, embed_active : Out
         The embedding row is expected.
     active_valid, active : In
@@ -80,6 +82,9 @@ class TaskRunner(wiring.Component):
                 "request": Out(DrainRequest),
                 "done": In(1),
                 "statistics_done": In(1),
+                "sampling": In(1),
+                "sample": Out(1),
+                "sampled": In(1),
                 "embed_start": Out(1),
                 "embed_active": Out(1),
                 "active_valid": In(1),
@@ -107,6 +112,7 @@ class TaskRunner(wiring.Component):
             self.request_valid.eq(0),
             self.embed_start.eq(0),
             self.finished.eq(0),
+            self.sample.eq(0),
         ]
         with m.If(~self._elapsed):
             m.d.sync += [self._timer.eq(self._timer - 1), self._elapsed.eq(self._timer == 1)]
@@ -153,10 +159,12 @@ class TaskRunner(wiring.Component):
             setattr(self, f"_{name}", register)
             m.d.sync += register.eq(value - 1)
         self._embed, self._mix, self._norm = Signal(), Signal(), Signal()
+        self._draws = Signal()
         task = entry.task
         m.d.sync += [
             self._words_last.eq(Mux(task == Task.HEAD, self._engine.channels, entry.words) - 1),
             self._embed.eq(task == Task.EMBED),
+            self._draws.eq((task == Task.HEAD) & self.sampling),
             self._mix.eq(task == Task.MIX),
             self._norm.eq((task == Task.NORM_U) | (task == Task.NORM_C)),
         ]
@@ -244,6 +252,12 @@ class TaskRunner(wiring.Component):
             self._normalise(m)
         with m.State("LAST"):  # EMBED issues no words: its end is the encoder's
             with m.If(Mux(self._embed, self.done, (self._flying == 0) & ~self.op_valid)):
+                m.next = "FETCH"
+                with m.If(self._draws):
+                    m.d.sync += self.sample.eq(1)
+                    m.next = "SAMPLE"
+        with m.State("SAMPLE"):
+            with m.If(self.sampled):
                 m.next = "FETCH"
 
     def _normalise(self, m):

@@ -97,11 +97,11 @@ def test_a_linked_kernel():
     )
     assert [clock["mhz"] for clock in contents.clocks(image)] == [168, 500, 400]
     assert contents.key_values(image) == {"build_id": f"{0x1234:032x}"}
-    assert contents.connections(image)[2] == {"argument": 10, "ip": 0, "memory": 2}
+    assert contents.connections(image)[2] == {"argument": 15, "ip": 0, "memory": 2}
     arguments = contents.kernel_arguments(image, "symlight")
     assert (
-        arguments[7] == {"name": "io", "offset": 0x48, "bytes": 8, "port": "m_axi_hbm00"}
-        and len(arguments) == 12
+        arguments[12] == {"name": "io", "offset": 0x70, "bytes": 8, "port": "m_axi_hbm00"}
+        and len(arguments) == 17
     )
     assert contents.kernel_arguments(image, "other") is None
     assert image.section("DNA_CERTIFICATE") is None

@@ -35,7 +35,7 @@ def test_a_package_agrees_with_itself(texts):
     view = of_verilog(texts["symlight.v"])
     assert sorted(view.ports) == ["m_axi_hbm00", "m_axi_hbm01", "m_axi_hbm02", "m_axi_hbm03"]
     assert (
-        len(view.arguments) == 12 and view.memory["io"] == "m_axi_hbm00" and view.arguments["io"] == (0x48, 8)
+        len(view.arguments) == 17 and view.memory["io"] == "m_axi_hbm00" and view.arguments["io"] == (0x70, 8)
     )
 
 
@@ -63,8 +63,8 @@ BROKEN = {
     ),
     "offset in kernel.xml": (
         "kernel.xml",
-        lambda t: t.replace('offset="0x54"', 'offset="0x50"'),
-        "arguments hbm00: (80, 8) is not (84, 8)",
+        lambda t: t.replace('offset="0x7C"', 'offset="0x78"'),
+        "arguments hbm00: (120, 8) is not (124, 8)",
     ),
     "size of a pointer": (
         "kernel.xml",

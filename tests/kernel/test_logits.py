@@ -9,7 +9,7 @@ from symlight.host.device.session import Session
 from symlight.host.device.verify import Verifier
 from symlight.model.config import preset
 from symlight.model.penalties import Penalties
-from symlight.model.sampling import SamplingOptions
+from symlight.model.sampling import SamplerSettings, SamplingOptions
 from symlight.model.synthetic import random_model
 
 QUICK = ("sim4", "narrow8-partial-kv", "narrow6-sparse-gather", "narrow4-resident-kv")
@@ -58,6 +58,54 @@ def test_sampled_turns_and_penalties(bench, kernel_name, package):
     card.machine.write_state(state)
     ours = session.turn([], 4, options=TurnOptions(SAMPLED)).result
     assert ours.tokens == alone.turn([], 4, options=TurnOptions(SAMPLED)).result.tokens
+
+
+GRID = [
+    SamplingOptions(temperature=0.8, seed=2**64 - 1),
+    SamplingOptions(temperature=0.8, top_k=1, seed=1),
+    SamplingOptions(temperature=1.5, top_k=5, seed=2),
+    SamplingOptions(temperature=1.0, top_p=0.5, seed=3),
+    SamplingOptions(temperature=1.0, min_p=0.2, seed=1 << 62),
+    SamplingOptions(temperature=1000.0, top_k=40, top_p=0.9, min_p=0.01, seed=5),
+    SamplingOptions(temperature=1e-6, seed=6),
+]
+
+
+@pytest.mark.parametrize("kernel_name", KERNELS)
+def test_a_grid_of_settings(bench, demo, kernel_name):
+    """The kernel draws what the reference draws: in one run and token by token, and greedy in between."""
+    card = bench(demo)
+    assert card.machine.features.sampling
+    for number, sampling in enumerate(GRID):
+        settings = SamplerSettings.of(sampling, DEMO_SCALE)
+        prompt, options = card.prompt(3, seed=number), RunOptions(settings)
+        expected = card.reference.run(prompt, 4, None, None, options).tokens
+        if number % 2:
+            tokens = card.machine.run(prompt, 4, None, None, options).tokens
+        else:
+            tokens = [
+                token
+                for part in (prompt, [], [], [])
+                for token in card.machine.run(part, 1, None, None, options).tokens
+            ]
+        assert tokens == expected
+        card.run([7], 2)
+    card.check_state()
+
+
+@pytest.mark.kernel("sim4")
+def test_a_draw_costs_what_the_page_says(bench, demo):
+    """Against the same pass without a draw, in steady memory: beside what the lists hold the tiles up."""
+    card = bench(demo, hbm="ideal")
+    card.run(card.prompt(9), 1)
+    state = card.machine.read_state()
+    plain = card.machine.run([], 1, None).cycles
+    for top_k in (1, 40, 64):
+        card.machine.write_state(state)
+        options = RunOptions(SamplerSettings.of(SamplingOptions(temperature=0.8, top_k=top_k), DEMO_SCALE))
+        drawn = card.machine.run([], 1, None, None, options).cycles
+        print(f"top_k {top_k}: {drawn.prompt - plain.prompt} cycles, {drawn.phases['head']}")
+        assert 0 < drawn.prompt - plain.prompt < 4000
 
 
 @pytest.mark.kernel("sim4")

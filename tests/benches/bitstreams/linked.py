@@ -71,7 +71,8 @@ def linked(manifest: dict, **replaced: bytes | None) -> Xclbin:
         "MEM_TOPOLOGY": (6, memory_topology(32, channels)),
         "CONNECTIVITY": (
             7,
-            struct.pack("<i", channels) + b"".join(struct.pack("<iii", 8 + k, 0, k) for k in range(channels)),
+            struct.pack("<i", channels)
+            + b"".join(struct.pack("<iii", len(arguments) - channels + k, 0, k) for k in range(channels)),
         ),
         "IP_LAYOUT": (
             8,

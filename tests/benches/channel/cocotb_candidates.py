@@ -3,7 +3,7 @@
 import cocotb
 import numpy as np
 
-from symlight.hw.channel.candidates import Candidate, CandidateList
+from symlight.hw.channel.logits import Candidate, CandidateList
 from symlight.model import sampling
 from tests.benches.bench import Agent, Bench, fields, parameters, stalls
 

@@ -10,6 +10,7 @@ from symlight.hw.config import card
 from symlight.hw.types import ChannelCommand, Item, Work, drain_layout, write_layout
 from symlight.hw.types import Source as Origin
 from symlight.model import ops
+from symlight.model.sampling import CANDIDATES
 from tests.benches.bench import Bench, Sink, Source, parameters
 from tests.benches.channel.channel_bench import Drain, Watch
 
@@ -31,6 +32,7 @@ class Program:
         self.operations = []  # of each op_done: requests to ask
         self.answers, self.side = [], []
         self.written = []  # beats of logits
+        self.rows = []  # (logit, id) of the newest head's rows, without padding
 
     def weights(self, *shape):
         """Random int8 numbers with many extreme ones."""
@@ -67,9 +69,8 @@ class Program:
         """A head, and a matrix after it: the next head would forget the best row before it is drained."""
         lanes, engine = self.engine.lanes, self.engine
         written = self.rng.getrandbits(1) if written is None else written
-        self.commands.append(
-            {"work": Work.HEAD, "count": tiles, "words": 1, "stream": 1, "logits": int(written)}
-        )
+        command = {"work": Work.HEAD, "count": tiles, "words": 1, "stream": 1, "logits": int(written)}
+        self.commands.append(command | {"candidates": self.rng.getrandbits(1)})
         values = self.weights(rows) if values is None else values
         weights = self.weights(tiles, lanes, rows) if weights is None else weights
         if scales is None:
@@ -91,6 +92,7 @@ class Program:
             raw = np.array(logits, "<i8").view(np.uint8).reshape(-1, engine.beat_bytes).tolist()
             self.written += [{"io": 0, "address": LOGIT_BASE + i, "data": beat} for i, beat in enumerate(raw)]
         real = [(logit, i) for logit, i, scale in zip(logits, ids, scales.reshape(-1)) if scale]
+        self.rows = real
         best = real[ops.argmax(np.array([logit for logit, _ in real]))] if real else None
         logit, row = best or (0, 0)
         words = [((logit & 0xFFFFFFFF) ^ (1 << 31)) - (1 << 31), logit >> 32, row, int(bool(best))]
@@ -189,6 +191,38 @@ async def logits_of_every_row(dut, stall):
         program.head(bench.rng.randrange(1, 4), bench.rng.randrange(1, 30), written=True)
     assert len(program.written) >= 9 * 8
     await program.run(bench, stall=stall, others=2)
+
+
+@cocotb.test(**LIMIT)
+@cocotb.parametrize(tiles=[1, 6], equal=[False, True], stall=["never", "slow"])
+async def candidates_in_order(dut, tiles, equal, stall):
+    """The rows behind the best one, one by one, as far as the list goes; a busy list is asked again."""
+    bench = Bench(dut)
+    program = Program(bench.rng, engine())
+    weights = np.full((tiles, engine().lanes, 5), 7) if equal else None
+    scales = np.full((tiles, engine().lanes), 65535) if equal else None
+    program.head(2, 5)  # the rows of a head before mean nothing, however far its list is
+    program.commands[-2]["candidates"] = 1
+    for word in range(bench.rng.choice([0, 6])):
+        program.matrix(word, 1, 40)
+    program.head(tiles, 5, values=np.full(5, -3), weights=weights, scales=scales, written=stall != "never")
+    program.commands[-2]["candidates"] = 1  # a matrix follows the head
+    await program.run(bench, stall=stall)
+    bench.agents = [agent for agent in bench.agents if not isinstance(agent, Drain)]
+    drain, found = Drain(bench, "drain", LaneGroup.DRAIN_LATENCY, drain_layout(engine())), []
+    while True:
+        count = drain.count
+        drain.ask(Origin.NEXT)
+        await bench.until(lambda count=count: drain.count > count, limit=10)
+        low, high, token, state = drain.answers[-1][2][:4]
+        if state & 2:
+            assert bench.cycle < 200_000
+            continue
+        if not state & 1:
+            break
+        found.append(((high << 32) | (low & 0xFFFFFFFF), token))
+    order = sorted(program.rows, key=lambda row: (-row[0], row[1]))[:CANDIDATES]
+    assert found == order[1:]
 
 
 @cocotb.test(**LIMIT)

@@ -24,6 +24,7 @@ from symlight.hw.interface import (
     arguments,
 )
 from symlight.model.reference import Reference
+from symlight.model.sampling import SamplerSettings
 from symlight.model.state import State
 from symlight.model.weights import IntegerModel
 from tests.benches.host.fake_pyxrt import FakeState
@@ -146,8 +147,11 @@ class FakeCard:
         before = self.reference.state.pending is not None
         run = self.reference = Reference(self.model, self.reference.state)
         eos = None if scalars["eos"] == NO_EOS else scalars["eos"]
+        settings = self._sampler_settings() if Flag.SAMPLE in flags else None
         write = self._write_logits if Flag.LOGITS in flags else None
-        result = run.generate([int(token) for token in prompt], scalars["n_new"], eos, on_pass=write)
+        result = run.generate(
+            [int(token) for token in prompt], scalars["n_new"], eos, on_pass=write, settings=settings
+        )
         if self.tokens is not None:
             result.tokens = self.tokens
         if self.after_pass is not None:
@@ -175,6 +179,19 @@ class FakeCard:
         counters[Counter.READ_BEATS : Counter.READ_BEATS + len(Traffic)] = 10 * result.passes
         active = result.active.reshape(-1)
         counters[Counter.ACTIVE : Counter.ACTIVE + len(active)] = active
+
+    def _sampler_settings(self) -> SamplerSettings:
+        """As docs/kernel-interface.md places the fields."""
+        values = self.scalars
+        scale, top = values["sample_scale"], values["sample_top"]
+        return SamplerSettings(
+            multiplier=scale % 2**17,
+            shift=scale // 2**17 % 64,
+            top_k=top // 2**17,
+            min_weight=values["sample_limit"],
+            top_p=top % 2**17,
+            seed=values["seed_low"] + (values["seed_high"] << 31) + (scale // 2**23 << 62),
+        )
 
     def _write_logits(self, result) -> None:
         """Each logit to its place, one by one; a run without the flag leaves the place alone."""

@@ -68,7 +68,7 @@ class Setup:
             "populated": min(position, SHAPE.slots),
             "restored": restored,
         }
-        self.ports.set(dense=dense, full_kv=full_kv, logits=logits, go=1, info=info)
+        self.ports.set(dense=dense, full_kv=full_kv, logits=logits & 1, sampling=logits >> 1, go=1, info=info)
         await self.bench.step()
         self.ports.set(go=0)
         self.ports.junk(self.bench.rng, "info")
@@ -109,7 +109,7 @@ def expected(position, token, head, dense, full_kv, logits=0, restored=0, reside
         if entry["event"]:
             command["stream"] = dense
         if entry["task"] == Task.HEAD.value:
-            command["logits"] = logits
+            command["logits"], command["candidates"] = logits & 1, logits >> 1
         if entry["task"] == Task.EMBED.value:
             command["channel"], command["base"] = LAYOUT.embed_place(token)
         out.append({"command": command})
@@ -148,7 +148,7 @@ async def passes(dut, room, dense):
     for i, position in enumerate(positions):
         token = setup.bench.rng.randrange(SHAPE.vocab) & ~3 | i & 3
         bits = setup.bench.rng.getrandbits
-        run = (position, token, i & 1, dense, i >> 1 & 1, bits(1), bits(1))
+        run = (position, token, i & 1, dense, i >> 1 & 1, bits(2), bits(1))
         await setup.start(*run)
         same(setup.order, expected(*run))
         total += len(setup.order)

@@ -135,7 +135,8 @@ def test_a_device_that_can_do_neither_refuses_and_keeps_its_session(model):
 def test_a_wrong_logit_of_a_card_is_noticed(model, card):
     card.logit_error = 1
     with pytest.raises(VerificationError, match="the tokens agree, but logits"):
-        session_on(open_accelerator(card), model).turn(PROMPT, 2, options=SAMPLED)
+        options = TurnOptions(SAMPLED.sampling, logits=Logits.GENERATED)
+        session_on(open_accelerator(card), model).turn(PROMPT, 2, options=options)
 
 
 @pytest.mark.parametrize("field", ["logits", "candidates"])

@@ -1,9 +1,9 @@
-"""hw.channel.candidates, and that its bench can fail."""
+"""hw.channel.logits: the candidate list, and that its bench can fail."""
 
 import pytest
 from amaranth.hdl import Cat
 
-from symlight.hw.channel.candidates import CandidateList
+from symlight.hw.channel.logits import CandidateList
 from tests.benches.bench import BenchError, run_bench
 
 

@@ -51,3 +51,25 @@ def test_zeros_of_a_memory_go_and_constants_stay():
     assert without_zeros(MODULE.format(zeros)) == MODULE.format("")
     table = MODULE.format(zeros.replace("8'd0", "8'd1"))
     assert without_zeros(table) == table
+
+
+def written_with_initial_values(text: str) -> list[str]:
+    """Memories that a process writes, and that have initial values all the same."""
+    found = []
+    for module in re.split(r"^(?=module )", text, flags=re.M):
+        blocks = re.findall(r"^  initial begin\n(.*?)^  end$", module, re.M | re.S)
+        names = {name for block in blocks for name in re.findall(r"^    (\\\S+|\w+) ?\[", block, re.M)}
+        found += [
+            name for name in names if re.search(rf"^ +{re.escape(name)} ?\[[^\]]+\].* <= ", module, re.M)
+        ]
+    return found
+
+
+def test_memories_that_are_written_begin_with_anything(package_folder):
+    """UltraRAM has no initial values; and the simulator then starts each memory with random contents."""
+    text = "".join(file.read_text() for file in packaged_sources(package_folder))
+    assert written_with_initial_values(text) == []
+    begin = "  initial begin\n    words[0] = 8'h01;\n  end\n"
+    write = "  always @(posedge clk) begin\n    if (a)\n      words[0] <= a;\n  end\n"
+    assert written_with_initial_values(MODULE.format(begin + write)) == ["words"]
+    assert written_with_initial_values(MODULE.format(begin)) == []

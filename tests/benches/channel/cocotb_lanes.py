@@ -305,6 +305,17 @@ async def head_ties_and_padding(dut):
 
 
 @cocotb.test(**LIMIT)
+async def tiles_beside_drains(dut):
+    """A tile is summed while the words of the matrix before it are drained: requests go first."""
+    bench = Bench(dut)
+    program = Program(bench.rng, engine())
+    for rows in range(1, 8):
+        program.matrix(0, 5, 4, marker=False)
+        program.head(2, rows, marker=False)
+    await program.run(bench)
+
+
+@cocotb.test(**LIMIT)
 @cocotb.parametrize(written=[False, True])
 async def head_streams(dut, written):
     """Tiles follow each other without a bubble, and the last one drains in the stated time."""

@@ -82,9 +82,9 @@ class _LosesCarries(LaneGroup):
 class _TakesTurns(LaneGroup):
     """Reads a tile though a drain request passes."""
 
-    def _answer(self, m, bank, head, products):
+    def _answer(self, m, bank, *others):
         asked, self.drain.asked = self.drain.asked, 0
-        super()._answer(m, bank, head, products)
+        super()._answer(m, bank, *others)
         self.drain.asked = asked
 
 

@@ -10,6 +10,8 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"  # one vector at a time: threads only w
 # A shell that starts the suite in the background has it ignore Ctrl-C, and with it every process that tests
 # start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# nohup does the same to the loss of the terminal.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 import pytest  # noqa: E402
 

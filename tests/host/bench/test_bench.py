@@ -213,6 +213,7 @@ def test_committed_results_are_whole_and_bit_exact(row):
         pytest.skip("not measured yet")
     assert result["bit_exact"] is True and result["commit"]
     expected = asdict(replace(row, clock=row.clocks()[0]))
+    result = {"hbm_set": []} | result  # results that are older than --hbm-set
     assert {key: result[key] for key in expected} == json.loads(json.dumps(expected))
     assert result["executed_macs"] == pytest.approx(0.498, abs=0.003)
     phases = sum(sum(phase.values()) for phase in result["phases"].values())

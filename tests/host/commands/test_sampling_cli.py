@@ -68,7 +68,7 @@ def test_logits_of_every_position_are_written(sample, scaled_path, tmp_path, dev
     assert np.array_equal(np.load(file), expected) and np.load(file).dtype == np.int64
     chosen = sample(*SAMPLED, *more, "--logprobs", 0, device=device).json
     assert np.array_equal(np.load(file), expected) and len(chosen["logprobs"]) == 4
-    assert "cannot be written" in sample("--logits-out", tmp_path / "no" / "x", "--json").error()
+    assert "does not exist" in sample("--logits-out", tmp_path / "no" / "x", "--json").error()
 
 
 def test_a_saved_session_goes_on_with_its_sampling(sample, expected, tmp_path):

@@ -42,7 +42,8 @@ def test_a_packages_texts_are_shown(symlight, nasty):
 
 def test_a_self_test_of_it_runs(symlight, nasty):
     result = symlight("selftest", "--model", nasty, "--device", "reference")
-    assert result.code == 0 and "\x1b[31m" not in result.err and "\\x1b[31m" in "".join(result.err.split())
+    shown = result.out + result.err
+    assert result.code == 0 and "\x1b[31m" not in shown and "\\x1b[31m" in "".join(shown.split())
 
 
 def test_text_that_is_no_text_in_a_package_is_refused(symlight, tmp_path, package):

@@ -68,5 +68,5 @@ def test_a_card_that_generates_other_tokens_is_found(kernel, console, monkeypatc
     monkeypatch.setattr(
         "symlight.host.bench.protocol_run.reference_tokens", lambda *_: {3: [1, 2, 3, 4], 9: [1, 2, 3, 4]}
     )
-    with pytest.raises(VerificationError, match="void"):
+    with pytest.raises(VerificationError, match="the run is rejected"):
         run_protocol(package, OPTIONS, SETTINGS, Results(None), verify=True, console=console)

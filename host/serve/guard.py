@@ -25,7 +25,7 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        status = 500
+        status: int | str = "none"  # the client left before an answer began
 
         async def counted(message: Message) -> None:
             nonlocal status

@@ -65,7 +65,8 @@ class Accelerator:
         How long an interrupted run may go on, so that the card is left idle.
     """
 
-    features = Features(sampling=True, logits=True)
+    # Kernels of 32 lanes draw wrong tokens (tests/kernel/test_logits.py): the host draws from their logits.
+    features = Features(sampling=False, logits=True)
 
     def __init__(
         self,

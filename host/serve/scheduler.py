@@ -4,7 +4,6 @@ import logging
 import threading
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from .backends import Backend, Counts, Handle, Outcome
@@ -253,6 +252,3 @@ def _expire(job: Job) -> None:
         job.finish(None, "the client has gone", 499)
     else:
         job.finish(None, "the request took longer than the server's limit", GATEWAY_TIMEOUT)
-
-
-Emit = Callable[[Job, object], None]

@@ -25,7 +25,8 @@ def talk(server, data: bytes) -> bytes:
         parts = []
         with contextlib.suppress(ConnectionResetError, BrokenPipeError):  # closed with bytes unread
             line.sendall(data)
-            line.shutdown(socket.SHUT_WR)
+            with contextlib.suppress(OSError):  # ENOTCONN: the server has already reset the connection
+                line.shutdown(socket.SHUT_WR)
             while part := line.recv(65536):
                 parts.append(part)
         return b"".join(parts)

@@ -1,5 +1,6 @@
 """`symlight serve` as a process: its end by a signal, by kill -9, and what is refused before it serves."""
 
+import contextlib
 import os
 import re
 import signal
@@ -11,7 +12,16 @@ import time
 import httpx
 import pytest
 
+from symlight.host.device.packages import open_package
+
 pytestmark = pytest.mark.timeout(120)
+# A stream that no machine finishes at once: the token that ends a text is never chosen, and the events of
+# so many tokens do not fit in the buffers between server and client.
+ENDLESS = {
+    "prompt": "a", "max_tokens": 60_000, "temperature": 0, "stream": True,
+    "logit_bias": {str(open_package("demo").meta.eos): -100},
+}  # fmt: skip
+DONE = "data: [DONE]"
 
 
 class Process:
@@ -51,12 +61,12 @@ def process():
 def test_term_finishes_what_runs(process):
     server = process()
     with server.client.stream(
-        "POST", "/v1/completions", json={"prompt": "In the", "max_tokens": 3000, "stream": True}
+        "POST", "/v1/completions", json={"prompt": "In the", "max_tokens": 500, "stream": True}
     ) as answer:
         lines = answer.iter_lines()
         next(lines)
         server.process.send_signal(signal.SIGTERM)
-        assert list(lines)[-2:] == ["data: [DONE]", ""]
+        assert list(lines)[-2:] == [DONE, ""]
     assert server.process.wait(20) in (0, -signal.SIGTERM)
     assert "Traceback" not in server.process.stderr.read()
 
@@ -64,16 +74,17 @@ def test_term_finishes_what_runs(process):
 def test_kill_leaves_nothing_that_hinders(process):
     first = process()
     expected = first.complete(temperature=0).json()["choices"][0]["text"]
-    stream = first.client.stream(
-        "POST", "/v1/completions", json={"prompt": "a", "max_tokens": 9000, "stream": True}
-    )
-    with stream as answer:
-        lines = answer.iter_lines()
-        next(lines)
-        os.kill(first.process.pid, signal.SIGKILL)
-        first.process.wait(10)
-        with pytest.raises(httpx.HTTPError):
-            list(lines)
+    seen = []
+    # Whether the client sees an error depends on how the connection was reset; it never sees a proper end.
+    with contextlib.suppress(httpx.HTTPError):
+        with first.client.stream("POST", "/v1/completions", json=ENDLESS) as answer:
+            for line in answer.iter_lines():
+                if not seen:
+                    os.kill(first.process.pid, signal.SIGKILL)
+                    first.process.wait(10)
+                seen.append(line)
+    assert first.process.returncode == -signal.SIGKILL
+    assert seen and DONE not in seen
     began = time.monotonic()
     second = process()
     assert second.complete(temperature=0).json()["choices"][0]["text"] == expected

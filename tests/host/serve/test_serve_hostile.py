@@ -101,12 +101,12 @@ def test_any_value_in_any_field_has_its_answer(server, value, field, path):
 
 
 def test_slow_clients_are_cut_off_and_disturb_nobody(serve):
-    with serve("cpu:1", header_timeout=0.3, body_timeout=0.3) as server:
+    with serve("cpu:1", header_timeout=1.0, body_timeout=1.0) as server:
         silent, slow = connect(server), connect(server)
         slow.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
-        began = time.monotonic()
         alive(server)
-        assert silent.recv(100) == b"" and time.monotonic() - began < 5
+        silent.settimeout(9)  # the limit unless settings change it is 10 s
+        assert silent.recv(100) == b""
         answer = slow.recv(1000)
         assert b" 408 " in answer.split(b"\r\n")[0]
         for line in (silent, slow):
@@ -122,5 +122,8 @@ def test_connections_are_limited(serve):
         assert any(b" 503 " in line.recv(200) for line in lines)
         for line in lines:
             line.close()
-        time.sleep(0.2)
+        until = time.monotonic() + 20  # until the server has seen the ends
+        while server.client.get("/health").status_code == 503:
+            assert time.monotonic() < until, "connections that have ended still count"
+            time.sleep(0.05)
         alive(server)

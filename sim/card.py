@@ -94,7 +94,7 @@ class SimCard:
                 kernel.sources,
                 kernel.engine,
                 o.cache,
-                trace=o.traceable or o.trace is not None,
+                trace=o.waveform,
                 assertions=o.assertions,
                 optimise=o.optimise,
                 progress=o.progress,

@@ -103,7 +103,7 @@ class Model:
             self.close()
 
     def trace(self, path: Path, levels: int = ALL_LEVELS) -> None:
-        """Write a VCD file from now on: of `levels` of modules from the kernel down, or of everything.
+        """Write a waveform file from now on: `levels` of modules from the kernel down, or all.
 
         Time 2 c holds the settled signals of cycle c, 2 c + 1 those after its clock edge. Needs a model built
         with `trace`; once per model.

@@ -8,6 +8,8 @@ from symlight.base.errors import UserError
 from .build import Progress
 from .hbm import LEAST_BYTES, header_constants
 
+WAVEFORMS = ("vcd", "fst")
+
 
 @dataclass(frozen=True, kw_only=True)
 class SimOptions:
@@ -37,9 +39,9 @@ class SimOptions:
     optimise : str
         Of the compiler (build.build_model).
     trace : Path or None
-        VCD file to write, from the loading of the kernel on.
-    traceable : bool
-        Built with trace, so that `Model.trace` can begin later.
+        Waveform file to write (FILE.vcd or FILE.fst), from the loading of the kernel on.
+    traceable : str or None
+        Built with trace in this format ("vcd" or "fst"), so that `Model.trace` can begin later.
     cache : Path or None
         Folder of built simulators; None: that of the user.
     progress : callable(stage, done, total)
@@ -58,7 +60,7 @@ class SimOptions:
     threads: int | None = None
     optimise: str = "-O3"
     trace: Path | None = None
-    traceable: bool = False
+    traceable: str | None = None
     cache: Path | None = None
     progress: Progress | None = None
 
@@ -69,10 +71,20 @@ class SimOptions:
             raise UserError(f"simulation options: back_pressure = {self.back_pressure} is outside 0..1")
         if self.threads is not None and self.threads < 1:
             raise UserError(f"simulation options: threads = {self.threads}; give one or more")
+        if self.waveform not in (None, *WAVEFORMS):
+            raise UserError(
+                f"simulation options: {self.trace or self.traceable} names no waveform format; "
+                f"give a file that ends with {' or '.join(f'.{one}' for one in WAVEFORMS)}"
+            )
         if self.bursts < 1 or self.bytes < LEAST_BYTES:
             raise UserError(
                 f"simulation options: {self.bursts} bursts, {self.bytes} bytes in flight are too few"
             )
+
+    @property
+    def waveform(self) -> str | None:
+        """Format of the waveform files that the simulator is built for; None: it writes none."""
+        return self.traceable if self.trace is None else self.trace.suffix.removeprefix(".")
 
     def settings(self) -> dict[str, int]:
         """Parameters of hbm.h."""

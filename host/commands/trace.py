@@ -8,6 +8,8 @@ import click
 
 from symlight.base.errors import UserError
 from symlight.base.files import write_whole
+from symlight.sim.build import require_tools
+from symlight.sim.options import WAVEFORMS
 
 from ..device.kernels import engine_of
 from ..device.opening import DeviceOptions, OpenedDevice
@@ -27,7 +29,9 @@ from ..trace.timeline import timeline
 @click.option("--passes", type=click.IntRange(min=1), default=1, show_default=True, metavar="M")
 @click.option("--out", type=PATH, metavar="FILE.json", help="Trace events, for https://ui.perfetto.dev.")
 @click.option("--svg", type=PATH, metavar="FILE.svg", help="A timeline of the first traced pass.")
-@click.option("--wave", type=PATH, metavar="FILE.vcd", help="All signals of the kernel in these passes.")
+@click.option(
+    "--wave", type=PATH, metavar="FILE.fst", help="All signals of the kernel in these passes (FST or VCD)."
+)
 @cache_option
 def trace(
     model: str,
@@ -48,6 +52,10 @@ def trace(
     """
     if out is None and svg is None and wave is None:
         raise UserError("there is nothing to write; give --out, --svg or --wave")
+    waveform = "vcd" if wave is None else wave.suffix.removeprefix(".")
+    if waveform not in WAVEFORMS:
+        raise UserError(f"--wave {wave} is no waveform format; give FILE.fst or FILE.vcd")
+    require_tools(waveform)
     package = open_package(model)
     tokens = package.tokenizer.encode(prompt)
     options = DeviceOptions(
@@ -57,7 +65,7 @@ def trace(
         cache=cache,
         time_limit=float("inf"),
         # a traced run is short: the time to compile is most of it
-        simulation={"traceable": True, "assertions": False, "optimise": "-O0"},
+        simulation={"traceable": waveform, "assertions": False, "optimise": "-O0"},
     )
     wanted = Range(from_pass, passes)
     with tempfile.TemporaryDirectory() as folder:

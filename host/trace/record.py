@@ -9,7 +9,7 @@ from symlight.sim.model import ALL_LEVELS
 
 from ..device.machine import Machine, RunResult
 from .events import PassTrace, passes, signals
-from .vcd import VcdSignals
+from .waveform import WaveSignals
 
 LEVELS = 4  # of modules, from the kernel to its phase counters
 
@@ -36,7 +36,7 @@ def advance(machine: Machine, prompt: Sequence[int], done: int, count: int) -> R
 def trace_passes(
     machine: Machine, prompt: Sequence[int], wanted: Range, wave: Path, *, everything: bool
 ) -> list[PassTrace]:
-    """Trace passes of a fresh session into the VCD file `wave`.
+    """Trace passes of a fresh session into the waveform file `wave`.
 
     `everything`: all signals of the kernel; else those that the trace needs.
 
@@ -58,7 +58,7 @@ def trace_passes(
             raise UserError(f"the session ends before pass {number}; give a longer prompt or fewer passes")
         results.append(result)
     model.end_trace()
-    seen = passes(VcdSignals(wave, signals(model.channels)).settled(), model.channels, model.cycles)
+    seen = passes(WaveSignals(wave, signals(model.channels)).settled(), model.channels, model.cycles)
     if [one.cycles() for one in seen] != [result.cycles.phases for result in results]:
         raise UserError(
             f"the traced signals disagree with the kernel's counters: {[one.cycles() for one in seen]} "

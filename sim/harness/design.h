@@ -16,7 +16,13 @@
 #include "ports.h"
 #include "verilated.h"
 #if VM_TRACE
+#if VM_TRACE_FST
+#include "verilated_fst_c.h"
+using TraceFile = VerilatedFstC;
+#else
 #include "verilated_vcd_c.h"
+using TraceFile = VerilatedVcdC;
+#endif
 constexpr int ALL_LEVELS = 99;
 #endif
 
@@ -93,7 +99,7 @@ class Design {
 
 #if VM_TRACE
     // `levels` of modules from the kernel down; with ALL_LEVELS the channels, which are models of their own, too.
-    void trace(VerilatedVcdC* file, int levels) {
+    void trace(TraceFile* file, int levels) {
         top_->trace(file, levels);
 #if SPLIT
         if (levels >= ALL_LEVELS)

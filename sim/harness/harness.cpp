@@ -24,7 +24,7 @@ struct Card {
     std::string error;
     std::atomic<bool> stop{false};
 #if VM_TRACE
-    std::unique_ptr<VerilatedVcdC> trace;
+    std::unique_ptr<TraceFile> trace;
 #endif
 
     Vsymlight& top() { return design->top(); }
@@ -132,7 +132,7 @@ void sl_destroy(void* handle) {
 int sl_trace(void* handle, const char* path, int levels) {
 #if VM_TRACE
     Card& card = at(handle);
-    card.trace = std::make_unique<VerilatedVcdC>();
+    card.trace = std::make_unique<TraceFile>();
     card.design->trace(card.trace.get(), levels);
     card.trace->open(path);
     return 0;

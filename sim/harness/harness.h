@@ -18,7 +18,7 @@ enum { SL_LIMIT = 0, SL_INTERRUPT = 1, SL_STOPPED = 2, SL_ERROR = -1 };
 void* sl_create(int clock_mhz, uint64_t seed, int threads, const char* settings);
 void sl_destroy(void* handle);
 
-// Writes a VCD file of so many levels of modules from now on (99: everything); 0 when the model was built with trace, else -1.
+// Writes a waveform file (VCD or FST, as the model was built) of so many levels of modules from now on (99: everything); 0 when the model was built with trace, else -1.
 // A model is traced once: Verilator fixes the signals when the file is opened.
 int sl_trace(void* handle, const char* path, int levels);
 // Completes the file.

@@ -1,4 +1,4 @@
-"""symlight trace: signals out of VCD files, operations out of signals, Perfetto's format, the timeline."""
+"""symlight trace: signals out of waveform files, operations, Perfetto's format, the timeline."""
 
 import json
 import xml.etree.ElementTree as xml
@@ -12,7 +12,7 @@ from symlight.host.trace.events import WINDOW, PassTrace, Segment, passes, signa
 from symlight.host.trace.perfetto import trace_events
 from symlight.host.trace.record import advance
 from symlight.host.trace.timeline import timeline
-from symlight.host.trace.vcd import VcdSignals
+from symlight.host.trace.waveform import WaveSignals
 from symlight.hw.interface import Phase
 from symlight.hw.types import OpEntry
 
@@ -46,7 +46,7 @@ b1111 #
 def test_settled_signals_of_a_vcd_file(tmp_path):
     file = tmp_path / "a.vcd"
     file.write_text(VCD)
-    found = list(VcdSignals(file, ["part.valid", "word"]).settled())
+    found = list(WaveSignals(file, ["part.valid", "word"]).settled())
     assert found == [
         (0, {"part.valid": 0, "word": 0}),
         (1, {"part.valid": 1, "word": 9}),  # x reads as 0; what changes after the edge shows a cycle later
@@ -54,12 +54,14 @@ def test_settled_signals_of_a_vcd_file(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("text, words", [(VCD, "0 signals are called absent"), ("#0\n", "not a VCD file")])
+@pytest.mark.parametrize(
+    "text, words", [(VCD, "0 signals are called absent"), ("#0\n", "not a waveform file")]
+)
 def test_refused_files(tmp_path, text, words):
     file = tmp_path / "a.vcd"
     file.write_text(text)
     with pytest.raises(UserError, match=words):
-        VcdSignals(file, ["absent"])
+        WaveSignals(file, ["absent"])
 
 
 def entry(phase: Phase) -> int:

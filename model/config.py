@@ -18,6 +18,8 @@ SCORE_LIMIT = 32767  # upper bound of an attention weight
 MULTIPLIER_BITS = 15  # requantisation multipliers are in [0, 2^15 - 1]
 MAX_SHIFT = 47  # requantisation shifts are in [1, 47]
 MAX_POSITION = 1 << 20  # positions of a session
+# Event sites that a package may have beside those of the paper: the inputs of W_O, and of the head.
+OPTIONAL_SITES = ("out", "head")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,11 @@ from .weights import IntegerModel
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Result over `predictions` tokens; `densities` [L, 4] by layer and SITES, `zero_sums` [L]."""
+    """Result over `predictions` tokens; `densities` [L, 4] by layer and SITES, `zero_sums` [L].
+
+    `out_densities` [L] of the input of W_O and `head_densities` of the head's inputs a and g: of event sites
+    and, where the package has none there, of inputs that happen to be 0.
+    """
 
     predictions: int
     loss: float  # nats a token
@@ -23,6 +27,8 @@ class Evaluation:
     agreement: float | None  # share of predictions whose argmax is the given one
     densities: np.ndarray
     zero_sums: np.ndarray  # share of attention rows without a positive score
+    out_densities: np.ndarray
+    head_densities: tuple[float, float]
 
     @property
     def perplexity(self) -> float:
@@ -35,8 +41,8 @@ class Evaluation:
     def to_json(self) -> dict:
         """Numbers for reports."""
         layers = [
-            dict(zip((*SITES, "zero_sum"), map(float, row.round(4)), strict=True))
-            for row in np.column_stack([self.densities, self.zero_sums])
+            dict(zip((*SITES, "out", "zero_sum"), map(float, row.round(4)), strict=True))
+            for row in np.column_stack([self.densities, self.out_densities, self.zero_sums])
         ]
         return {
             "predictions": self.predictions,
@@ -45,6 +51,7 @@ class Evaluation:
             "accuracy": self.accuracy,
             "agreement": self.agreement,
             "layers": layers,
+            "head": {name: round(share, 4) for name, share in zip("ag", self.head_densities, strict=True)},
         }
 
 
@@ -100,6 +107,8 @@ def evaluate(
         agreement=None if choices is None else float((chosen == choices).mean()),
         densities=runner.densities(),
         zero_sums=runner.zero_sums(),
+        out_densities=runner.out_densities(),
+        head_densities=runner.head_densities(),
     )
 
 

@@ -149,9 +149,13 @@ def attention(q, ring_k, ring_v, position: int, shape: ModelShape, slopes, score
     return divide(num, weights.sum(axis=1)[:, None]).reshape(shape.width)
 
 
-def mix(o, h, gain_o: int, gain_h: int, shift: int):
-    """m = o * gain_o + h * gain_h over 2^shift, int8: the gate and the static scale are in the gains."""
-    return sat127(rnd(np.multiply(o, gain_o, dtype=np.int64) + np.multiply(h, gain_h, dtype=np.int64), shift))
+def mix(o, h, gain_o: int, gain_h: int, shift: int, threshold: int = 0):
+    """m = o * gain_o + h * gain_h over 2^shift, int8: the gate and the static scale are in the gains.
+
+    0 where |m| < threshold, which is in [0, 127]: the input of W_O as an event site.
+    """
+    m = sat127(rnd(np.multiply(o, gain_o, dtype=np.int64) + np.multiply(h, gain_h, dtype=np.int64), shift))
+    return m * (np.abs(m) >= threshold)
 
 
 # ---- residual and layer normalisation ------------------------------------------------------------
@@ -200,9 +204,10 @@ def layer_norm(pre, gamma, beta, gamma_shift: int, epsilon: int):
 # ---- head ----------------------------------------------------------------------------------------
 
 
-def head_input(c, multiplier: int, shift: int):
-    """Static requantisation of the last residual stream to int8."""
-    return sat127(rnd(np.multiply(c, multiplier, dtype=np.int64), shift))
+def head_input(c, multiplier: int, shift: int, threshold: int = 0):
+    """Static requantisation of the last residual stream to int8; 0 where |c| < threshold."""
+    a = sat127(rnd(np.multiply(c, multiplier, dtype=np.int64), shift))
+    return a * (np.abs(c, dtype=np.int64) >= threshold)
 
 
 def gelu_index(acc, multiplier, shift):

@@ -14,7 +14,7 @@ from safetensors.numpy import save as tensor_bytes
 
 from symlight.base.errors import UserError, in_words
 
-from .config import ModelShape, Numerics
+from .config import OPTIONAL_SITES, ModelShape, Numerics
 from .package_folder import (
     CONFIG,
     MANIFEST,
@@ -72,15 +72,22 @@ class Package:
     meta: PackageMeta
     tokenizer_bytes: bytes | None
     digest: str
+    event_sites: tuple[str, ...] = ()  # of OPTIONAL_SITES
 
     @cached_property
     def model(self) -> IntegerModel:
         """The weights. A package that was loaded lazily reads and checks them now."""
         check_content(self.path, WEIGHTS)
         try:
-            return IntegerModel.from_tensors(self.shape, self.numerics, _read_tensors(self.path / WEIGHTS))
+            model = IntegerModel.from_tensors(self.shape, self.numerics, _read_tensors(self.path / WEIGHTS))
+            if model.event_sites != self.event_sites:
+                raise UserError(
+                    f"the tensors have the event sites {list(model.event_sites)}, {CONFIG} says "
+                    f"{list(self.event_sites)}; build the package again"
+                )
         except UserError as error:
             raise UserError(f"{self.path / WEIGHTS}: {error}") from error
+        return model
 
     def encode(self, text: str, *, continues: bool = False) -> list[int]:
         """Token ids of a text as a session ingests it: with the beginning-of-sequence token first if the
@@ -109,8 +116,12 @@ def save_package(
     path: str | Path, model: IntegerModel, meta: PackageMeta, tokenizer_bytes: bytes | None = None
 ) -> None:
     """Write a package to `path`, all or nothing. An older package there is replaced, other things refused."""
-    with written_folder(Path(path), V2, load_package, version=_version(meta)) as folder:
-        config = {"shape": model.shape.to_json(), "numerics": model.numerics.to_json(), **_meta_to_json(meta)}
+    version = _version(meta, model.event_sites)
+    with written_folder(Path(path), V2, load_package, version=version) as folder:
+        config = {"shape": model.shape.to_json(), "numerics": model.numerics.to_json()}
+        config |= {name: getattr(meta, name) for name in _fields(version)}
+        if version >= 3:
+            config["event_sites"] = list(model.event_sites)
         write_json(folder / CONFIG, config)
         tensors = {name: np.ascontiguousarray(array) for name, array in model.tensors().items()}
         (folder / WEIGHTS).write_bytes(tensor_bytes(tensors))  # save_file would hide it from other users
@@ -127,7 +138,7 @@ def load_package(path: str | Path, *, lazy: bool = False) -> Package:
     """
     path = Path(path)
     digest = check_folder(path, V2, unread=frozenset({WEIGHTS}))
-    shape, numerics, meta = _read_config(path / CONFIG, format_version(path))
+    shape, numerics, meta, sites = _read_config(path / CONFIG, format_version(path))
     tokenizer_bytes = (path / TOKENIZER).read_bytes() if (path / TOKENIZER).is_file() else None
     package = Package(
         path=path,
@@ -136,6 +147,7 @@ def load_package(path: str | Path, *, lazy: bool = False) -> Package:
         meta=meta,
         tokenizer_bytes=tokenizer_bytes,
         digest=digest,
+        event_sites=sites,
     )
     if not lazy:
         _ = package.model  # refuse damaged weights now
@@ -145,8 +157,10 @@ def load_package(path: str | Path, *, lazy: bool = False) -> Package:
 # ---- configuration -------------------------------------------------------------------------------
 
 
-def _version(meta: PackageMeta) -> int:
+def _version(meta: PackageMeta, sites: tuple[str, ...]) -> int:
     """The oldest version that can say it: releases that do not know the newest one read the package, too."""
+    if sites:
+        return 3
     return 1 if meta.bos is None and not meta.prepend_bos else 2
 
 
@@ -156,14 +170,11 @@ def _fields(version: int) -> tuple[str, ...]:
     return ("name", "description", "eos", *bos, "synthetic", "logit_scale", "provenance")
 
 
-def _meta_to_json(meta: PackageMeta) -> dict:
-    return {name: getattr(meta, name) for name in _fields(_version(meta))}
-
-
-def _read_config(file: Path, version: int) -> tuple[ModelShape, Numerics, PackageMeta]:
+def _read_config(file: Path, version: int) -> tuple[ModelShape, Numerics, PackageMeta, tuple[str, ...]]:
     config = read_json(file)
-    only_keys(file, config, {"shape", "numerics", *_fields(version)}, version)
-    config = {"bos": None, "prepend_bos": False} | config
+    newest = {"event_sites"} if version >= 3 else set()
+    only_keys(file, config, {"shape", "numerics", *_fields(version), *newest}, version)
+    config = {"bos": None, "prepend_bos": False, "event_sites": []} | config
     if not isinstance(config["provenance"], dict):
         raise UserError(f"{file}: provenance is {config['provenance']!r}, an object is required")
     shape = integers_from_json(ModelShape, config["shape"], str(file))
@@ -187,7 +198,18 @@ def _read_config(file: Path, version: int) -> tuple[ModelShape, Numerics, Packag
     scale = config["logit_scale"]
     if scale is not None and (type(scale) not in (int, float) or not 0 < scale < 1):
         raise UserError(f"{file}: logit_scale is {scale!r}, null or a number between 0 and 1 is required")
-    return shape, numerics, PackageMeta(**{key: config[key] for key in _fields(V2.version)})
+    meta = PackageMeta(**{key: config[key] for key in _fields(V2.version)})
+    return shape, numerics, meta, _event_sites(file, config["event_sites"])
+
+
+def _event_sites(file: Path, names: object) -> tuple[str, ...]:
+    """Optional event sites, in the order of OPTIONAL_SITES."""
+    if not isinstance(names, list) or names != [site for site in OPTIONAL_SITES if site in names]:
+        raise UserError(
+            f"{file}: event_sites is {names!r}, a list out of {', '.join(OPTIONAL_SITES)}, in this order, "
+            "is required"
+        )
+    return tuple(names)
 
 
 def _read_tensors(file: Path) -> dict[str, np.ndarray]:

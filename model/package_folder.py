@@ -40,7 +40,7 @@ class Format:
 V2 = Format(
     kind=None,
     title="SymbolicLight V2",
-    version=2,
+    version=3,
     use="give it to the commands and devices of SymbolicLight V2",
 )
 V1 = Format(
@@ -146,7 +146,8 @@ def _check_files(path: Path, manifest: dict, form: Format, unread: frozenset[str
     source = path / MANIFEST
     version = manifest.get("format_version")
     if type(version) is not int or not form.oldest <= version <= form.version:
-        reads = " and ".join(map(str, range(form.oldest, form.version + 1)))
+        older = ", ".join(map(str, range(form.oldest, form.version)))
+        reads = f"{older} and {form.version}" if older else str(form.version)
         raise UserError(
             f"{source}: format_version {version!r} is not supported, this reads version {reads}; "
             "use a matching release or build the package again"

@@ -160,21 +160,26 @@ def prefill_gain(platform: Platform, density: Sequence[float], packets: Sequence
     )
 
 
-def block_projections(shape: ModelShape, densities: Sequence[float]) -> list[Projection]:
-    """Matrices of a SymbolicLight V2 block; `densities` by SITES (qkv, decay, up, down). W_O is dense."""
+def block_projections(shape: ModelShape, densities: Sequence[float], out: float = 1.0) -> list[Projection]:
+    """Matrices of a SymbolicLight V2 block; `densities` by SITES (qkv, decay, up, down).
+
+    W_O is dense, unless its input is an event site, of density `out`.
+    """
     qkv, decay, up, down = map(float, densities)
     return [
         Projection(shape.width, 3 * shape.width, qkv),
         Projection(shape.width, shape.width, decay),
-        Projection(shape.width, shape.width, 1.0),
+        Projection(shape.width, shape.width, out),
         Projection(shape.width, shape.ffn, up),
         Projection(shape.ffn, shape.width, down),
     ]
 
 
-def head_projections(shape: ModelShape) -> list[Projection]:
-    """Matrices of the decoding head, which are dense."""
+def head_projections(shape: ModelShape, head: tuple[float, float] = (1.0, 1.0)) -> list[Projection]:
+    """Matrices of the decoding head: dense, unless its input is an event site; `head`: densities of a, g."""
+    a, g = head
     return [
-        Projection(shape.width, shape.bottleneck, 1.0),
-        Projection(shape.head_rows, shape.vocab, 1.0),
+        Projection(shape.width, shape.bottleneck, a),
+        Projection(shape.width, shape.vocab, a),
+        Projection(shape.bottleneck, shape.vocab, g),
     ]

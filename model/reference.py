@@ -50,7 +50,7 @@ class PreparedBlock:
         self.decay = ExactMatrix(block.decay.weight, input_bound=1)
         self.decay_scale = _scale(block.decay)
         self.decay_beta = block.decay_beta.astype(np.int64)
-        self.mix = tuple(map(int, block.mix))
+        self.mix = (*map(int, block.mix), block.out_threshold)
         self.out = ExactMatrix(block.out.weight)
         self.out_scale = _scale(block.out)
         self.attention_norm = _norm(block.attention_norm)
@@ -76,7 +76,7 @@ class PreparedHead:
 
     def __init__(self, model: IntegerModel):
         head = model.head
-        self.input = tuple(map(int, head.input))
+        self.input = (*map(int, head.input), head.threshold)
         self.prior = ExactMatrix(head.prior.weight)
         self.prior_scale = _scale(head.prior)
         self.gelu_table = head.gelu_table
@@ -96,15 +96,18 @@ class PreparedHead:
 
 @dataclass(frozen=True)
 class PassResult:
-    """One pass; `active` [L, 4] counts nonzero inputs by SITES.
+    """One pass; `active` [L, 4] counts nonzero inputs by SITES, `out_active` [L] those of W_O.
 
-    `token` (the argmax) and `logits` are None unless the head was asked for.
+    `token` (the argmax), `logits` and `head_active` (nonzero elements of the head's inputs a and g) are None
+    unless the head was asked for.
     """
 
     position: int
     active: np.ndarray
+    out_active: np.ndarray
     token: int | None = None
     logits: np.ndarray | None = None
+    head_active: tuple[int, int] | None = None
 
 
 @dataclass
@@ -146,18 +149,24 @@ class Reference:
             trace.update({"x": x, "membrane": membrane, "s": s})
         c = x
         active = np.zeros((self.shape.layers, len(SITES)), np.int64)
+        out_active = np.zeros(self.shape.layers, np.int64)
         for layer, block in enumerate(self._blocks):
             names: dict[str, np.ndarray] = {}
             c, s = self._block(layer, block, c, s, names)
             active[layer] = [np.count_nonzero(names[name]) for name in ("e", "s", "e_u", "f")]
+            out_active[layer] = np.count_nonzero(names["m"])
             if trace is not None:
                 trace.update({f"block.{layer}.{name}": value for name, value in names.items()})
         position = state.position
         state.position += 1
         if not want_logits:
-            return PassResult(position, active)
-        logits = self._head(c, trace)
-        return PassResult(position, active, ops.argmax(logits), logits)
+            return PassResult(position, active, out_active)
+        seen: dict[str, np.ndarray] = {}
+        logits = self._head(c, seen)
+        if trace is not None:
+            trace.update(seen)
+        head_active = np.count_nonzero(seen["head.a"]), np.count_nonzero(seen["head.g"])
+        return PassResult(position, active, out_active, ops.argmax(logits), logits, head_active)
 
     def _block(self, layer: int, block: PreparedBlock, c, s, names: dict):
         """docs/arithmetic.md section 3; every intermediate vector goes to `names`."""

@@ -8,6 +8,8 @@ from symlight.base.errors import UserError
 
 from .config import MAX_SHIFT, MULTIPLIER_BITS, NORM_FRAC, PRE_FRAC, RESIDUAL_FRAC, ModelShape
 
+GELU_FLOOR = 0.17  # GELU is nowhere below -0.16997: with smaller values dropped, no negative input gives one
+
 
 def multiplier_shift(scale) -> tuple[np.ndarray, np.ndarray]:
     """(M int16, sh uint8), M / 2^sh nearest to each scale; M in [2^14, 2^15 - 1] where the shift allows it.
@@ -69,8 +71,9 @@ def alibi_slopes(shape: ModelShape, score_frac: int) -> np.ndarray:
     return np.minimum(np.rint(slopes), 1023).astype(np.int16)
 
 
-def gelu_values(input_frac: int, output_scale: float) -> np.ndarray:
-    """int8 table of GELU((i - 128) / 2^input_frac) / output_scale for i = 0 .. 255."""
+def gelu_values(input_frac: int, output_scale: float, floor: float = 0) -> np.ndarray:
+    """int8 table of GELU((i - 128) / 2^input_frac) / output_scale, 0 where |GELU| < floor; i = 0 .. 255."""
     x = np.arange(-128, 128) / 2.0**input_frac
     exact = np.array([0.5 * value * (1 + math.erf(value / math.sqrt(2))) for value in x])
+    exact = np.where(np.abs(exact) < floor, 0, exact)
     return np.clip(np.rint(exact / output_scale), -127, 127).astype(np.int8)

@@ -53,16 +53,20 @@ def attention_sequence(q, k, v, shape: ModelShape, slopes, score_frac: int) -> t
 
 
 class SequenceBlock:
-    """One block over sequences; `active` [4] counts the nonzero inputs of its event sites, `zero_sums` the
-    attention rows that give nothing because no score is positive."""
+    """One block over sequences; `active` [4] counts the nonzero inputs of its event sites, `out_active` those
+    of W_O, `zero_sums` the attention rows that give nothing because no score is positive."""
 
     def __init__(self, model: IntegerModel, block: BlockWeights):
         self._model, self.prepared = model, PreparedBlock(block)
         self.active = np.zeros(4, np.int64)
-        self.zero_sums = 0
+        self.out_active = self.zero_sums = 0
 
     def mixer(self, c: np.ndarray, s: np.ndarray) -> np.ndarray:
         """u [B, T, D] of the residual stream and the spikes: steps 1 to 6."""
+        return self.project(c, self.mixed(c, s))
+
+    def mixed(self, c: np.ndarray, s: np.ndarray) -> np.ndarray:
+        """m [B, T, D], the input of W_O: steps 1 to 5."""
         block, model = self.prepared, self._model
         e = ops.event(c, *block.attention_event)
         self.active[:2] += np.count_nonzero(e), np.count_nonzero(s)
@@ -76,7 +80,13 @@ class SequenceBlock:
             strict=True,
         )
         self.zero_sums += sum(zero_sums)
-        branch = ops.requantise(block.out(ops.mix(np.stack(outputs), h, *block.mix)), *block.out_scale)
+        return ops.mix(np.stack(outputs), h, *block.mix)
+
+    def project(self, c: np.ndarray, m: np.ndarray) -> np.ndarray:
+        """u [B, T, D] of the residual stream and the input of W_O: step 6."""
+        block = self.prepared
+        self.out_active += np.count_nonzero(m)
+        branch = ops.requantise(block.out(m), *block.out_scale)
         return ops.layer_norm(ops.residual_sum(c, branch), *block.attention_norm)
 
     def feed_forward(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -98,7 +108,8 @@ class SequenceModel:
         self.model = model
         self.blocks = [SequenceBlock(model, block) for block in model.blocks]
         self._head = PreparedHead(model)
-        self.positions = 0
+        self.positions = self.head_rows = 0
+        self.head_active = np.zeros(2, np.int64)  # nonzero elements of a and g
 
     def residual(self, tokens: np.ndarray) -> np.ndarray:
         """The last residual stream [B, T, D] of tokens [B, T]."""
@@ -112,13 +123,29 @@ class SequenceModel:
         """Integer logits [rows, V] of tokens [B, T] in order, a few hundred rows at a time."""
         c = self.residual(tokens).reshape(-1, self.model.shape.width)
         for start in range(0, len(c), HEAD_ROWS):
-            yield self._head(c[start : start + HEAD_ROWS])
+            seen: dict[str, np.ndarray] = {}
+            logits = self._head(c[start : start + HEAD_ROWS], seen)
+            self.head_active += [np.count_nonzero(seen[f"head.{name}"]) for name in "ag"]
+            self.head_rows += len(logits)
+            yield logits
 
     def densities(self) -> np.ndarray:
         """Share of nonzero inputs [L, 4] by layer and event site, over everything run so far."""
         shape = self.model.shape
         sizes = np.array([shape.width, shape.width, shape.width, shape.ffn]) * max(self.positions, 1)
         return np.array([block.active for block in self.blocks]) / sizes
+
+    def out_densities(self) -> np.ndarray:
+        """Share of nonzero inputs of W_O [L], over everything run so far."""
+        return np.array([block.out_active for block in self.blocks]) / (
+            self.model.shape.width * max(self.positions, 1)
+        )
+
+    def head_densities(self) -> tuple[float, float]:
+        """Share of nonzero elements of the head's inputs a and g, over all logits so far."""
+        shape, rows = self.model.shape, max(self.head_rows, 1)
+        a, g = self.head_active
+        return float(a) / (shape.width * rows), float(g) / (shape.bottleneck * rows)
 
     def zero_sums(self) -> np.ndarray:
         """Share of attention rows [L] without a positive score, over everything run so far."""

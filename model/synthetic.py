@@ -7,18 +7,28 @@ import numpy as np
 
 from symlight.base.errors import UserError
 
-from . import ops
-from .config import RESIDUAL_FRAC, ModelShape, Numerics
+from .config import OPTIONAL_SITES, RESIDUAL_FRAC, ModelShape, Numerics
 from .evaluate import weighted_density
-from .extremes import EXTREMES
+from .random_models.calibration import calibrate_block, calibrate_encoder, calibrate_head
+from .random_models.extremes import EXTREMES
 from .reference import SITES, Reference
-from .scaling import alibi_slopes, event_scalars, gelu_values, mix_gains, multiplier_shift, norm_tensors
-from .sequence import SequenceBlock, encode
-from .weights import BLOCK_TENSORS, IntegerModel, tensor_names
+from .scaling import (
+    GELU_FLOOR,
+    alibi_slopes,
+    event_scalars,
+    gelu_values,
+    mix_gains,
+    multiplier_shift,
+    norm_tensors,
+)
+from .sequence import encode
+from .tensors import tensor_names
+from .weights import IntegerModel
 
 UNIT = 1 << RESIDUAL_FRAC
 WEIGHT_RMS = 73.3  # of a uniform int8 weight in [-127, 127]
 PROJECTED_DENSITY = 0.45
+MIX_RMS = 40  # of the input of W_O, about
 NORM_EPS = 1e-5
 
 
@@ -31,7 +41,8 @@ def random_model(
 ) -> IntegerModel:
     """A random model whose event sites are roughly `density` full: one number, or one a site of SITES.
 
-    0.0 and 1.0 are exact (1.0: almost surely). `extreme` turns the model into one of EXTREMES:
+    With numbers for sites of OPTIONAL_SITES as well, the model has these sites, too. 0.0 and 1.0 are exact
+    (1.0: almost surely) at the others. `extreme` turns the model into one of EXTREMES:
     `negative_scores` (every attention sum is zero), `saturate` (every clamp is reached, accumulators at their
     worst case), `empty_group` (only inputs 1 mod 4 are ever nonzero). The encoder's spikes have a density of
     their own unless `decay` is 0 or 1.
@@ -39,7 +50,8 @@ def random_model(
     if extreme is not None and extreme not in EXTREMES:
         raise UserError(f"no extreme model is called {extreme!r}; known: {', '.join(EXTREMES)}")
     by_site = dict(density) if isinstance(density, dict) else dict.fromkeys(SITES, density)
-    if set(by_site) != set(SITES) or not all(0 <= value <= 1 for value in by_site.values()):
+    needed = set(by_site) - set(OPTIONAL_SITES)
+    if needed != set(SITES) or not all(0 <= value <= 1 for value in by_site.values()):
         raise UserError(
             f"density is {density!r}; give a number in 0..1 or one for each of {', '.join(SITES)}"
         )
@@ -62,6 +74,7 @@ class _Maker:
         self, shape: ModelShape, numerics: Numerics, rng: np.random.Generator, density: dict[str, float]
     ):
         self.shape, self.numerics, self.rng, self.density = shape, numerics, rng, density
+        self.sites = tuple(site for site in OPTIONAL_SITES if site in density)
 
     def tensors(self) -> dict[str, np.ndarray]:
         shape = self.shape
@@ -72,7 +85,12 @@ class _Maker:
         }
         for layer in range(shape.layers):
             named.update({f"blocks.{layer}.{name}": value for name, value in self.block().items()})
-        return {name: named[name] for name, _ in tensor_names(shape)}
+        return {name: named[name] for name, _ in tensor_names(shape, self.sites)}
+
+    def threshold(self, site: str, rms: float, most: int) -> np.ndarray:
+        """Threshold of an optional site whose input has about this rms; the scale is there already."""
+        value = round(_quantile(self.density[site] / 2) * rms) if self.density[site] < 1 else 1
+        return np.array([min(max(value, 1), most)], np.int32)
 
     def weights(self, rows: int, columns: int) -> np.ndarray:
         return self.rng.integers(-127, 128, (rows, columns), dtype=np.int8)
@@ -128,7 +146,7 @@ class _Maker:
         acc_rms = WEIGHT_RMS * math.sqrt(width) * max(event_rms, 0.01)
         parts: dict[str, dict] = {
             "tcam.tcam_proj": self.projection(width, width, math.sqrt(density["decay"]), 4096),
-            "tcam.out_proj": self.projection(width, width, 40, 3000),
+            "tcam.out_proj": self.projection(width, width, MIX_RMS, 3000),
             "tcam.norm": self.norm(density["up"]),
             "ffn.down": self.projection(width, ffn, math.sqrt(density["down"]), 3000),
             "ffn.norm": self.norm(density["qkv"]),
@@ -156,7 +174,8 @@ class _Maker:
             "ffn.event": ffn_event,
             "spike_threshold": self.thresholds(UNIT, density["decay"], width, -32768, 32767).astype(np.int16),
         }
-        assert len(named) == len(BLOCK_TENSORS)
+        if "out" in self.sites:
+            named["tcam.out_event"] = self.threshold("out", MIX_RMS, 127)
         return named
 
     def head(self) -> dict[str, np.ndarray]:
@@ -166,10 +185,10 @@ class _Maker:
         return {
             "output_head.input": np.array([multiplier, shift], np.int32),
             **{f"output_head.prior_net.0.{leaf}": value for leaf, value in prior.items()},
-            "output_head.gelu_table": gelu_values(4, 1 / 16),
+            "output_head.gelu_table": gelu_values(4, 1 / 16, GELU_FLOOR if "head" in self.sites else 0),
             "output_head.fused.weight": self.weights(shape.vocab, shape.head_rows),
             "output_head.fused.scale": self.rng.integers(20000, 65536, shape.vocab).astype(np.uint16),
-        }
+        } | ({"output_head.event": self.threshold("head", UNIT, 32767)} if "head" in self.sites else {})
 
 
 # ---- calibrated models ---------------------------------------------------------------------------
@@ -189,21 +208,38 @@ def synthesize(shape: ModelShape, seed: int, density: float = 0.24) -> IntegerMo
     return calibrated(shape, seed, density)[0]
 
 
-def calibrated(shape: ModelShape, seed: int, density: float = 0.24) -> tuple[IntegerModel, float]:
+def calibrated(
+    shape: ModelShape, seed: int, density: float = 0.24, sites: dict[str, float] | None = None
+) -> tuple[IntegerModel, float]:
     """A random model whose thresholds are calibrated on its own activity, and the density that it reaches.
 
     Averaged over layers and sites, weighted by the weight bytes of each site, `density` of the event
     inputs are nonzero; sites and layers differ as in a trained model. Greedy text does not
     collapse into one token. A `UserError` when the shape cannot have the density, within
     `DENSITY_TOLERANCE`.
+
+    `sites`: the mean densities of single sites of SITES, which then replace what `density` gives them, and of
+    OPTIONAL_SITES (`head`: of the head's input a), which the model then has.
     """
-    if not 0 < density < 1:
-        raise UserError(f"density is {density}; a number between 0 and 1 is required")
+    sites = sites or {}
+    for name, value in (("density", density), *sites.items()):
+        if not 0 < value < 1:
+            raise UserError(f"{name} is {value}; a number between 0 and 1 is required")
+    unknown = [site for site in sites if site not in (*SITES, *OPTIONAL_SITES)]
+    if unknown:
+        raise UserError(
+            f"there is no event site {unknown[0]!r}; known: {', '.join((*SITES, *OPTIONAL_SITES))}"
+        )
+    if not set(sites) <= set(OPTIONAL_SITES):
+        attempt = _Calibration(shape, seed, density, sites)
+        attempt.refuse_missed(sites)
+        return attempt.with_varied_text(), attempt.density
     aim = density
     for _ in range(AIMS):
-        attempt = _Calibration(shape, seed, aim)
+        attempt = _Calibration(shape, seed, aim, sites)
         missed = density - attempt.density
         if abs(missed) <= DENSITY_TOLERANCE:
+            attempt.refuse_missed(sites)
             return attempt.with_varied_text(), attempt.density
         if missed > 0 and aim == HIGHEST_AIM:
             break
@@ -217,23 +253,47 @@ def calibrated(shape: ModelShape, seed: int, density: float = 0.24) -> tuple[Int
 
 
 class _Calibration:
-    """One model whose events have about the density `aim`, and the `density` that they have."""
+    """One model whose events have about the density `aim`, or that of `sites`; `density` is what they have,
+    `by_site` the means of all sites."""
 
-    def __init__(self, shape: ModelShape, seed: int, aim: float):
+    def __init__(self, shape: ModelShape, seed: int, aim: float, sites: dict[str, float]):
         self._seed, self._rng = seed, np.random.default_rng(seed)
         rng = self._rng
         targets = layer_targets(shape, aim, rng)
-        self._maker = _Maker(shape, Numerics(), rng, dict(zip(SITES, targets.mean(axis=0), strict=True)))
+        spread = targets[:, 0] / targets[:, 0].mean()
+        for site, share in sites.items():
+            if site in SITES:
+                targets[:, SITES.index(site)] = np.minimum(share * spread, 0.99)
+        wanted = dict(zip(SITES, targets.mean(axis=0), strict=True))
+        wanted |= {site: share for site, share in sites.items() if site in OPTIONAL_SITES}
+        self._maker = _Maker(shape, Numerics(), rng, wanted)
         tensors = self._maker.tensors()
         self._tokens = rng.integers(0, shape.vocab, CALIBRATION)
-        numerics = _calibrate_encoder(tensors["spike_encoder.embedding_table"], self._tokens, targets[0, 1])
+        numerics = calibrate_encoder(tensors["spike_encoder.embedding_table"], self._tokens, targets[0, 1])
         self._model = IntegerModel.from_tensors(shape, numerics, tensors)
         c, s = encode(self._model, self._tokens)
-        active = np.zeros((shape.layers, len(SITES)), np.int64)
+        active, out_active = np.zeros((shape.layers, len(SITES)), np.int64), np.zeros(shape.layers, np.int64)
         for layer, block in enumerate(self._model.blocks):
-            c, s, active[layer] = _calibrate_block(self._model, block, c, s, targets[layer], rng)
+            out = min(sites["out"] * spread[layer], 0.99) if "out" in sites else None
+            c, s, active[layer], out_active[layer] = calibrate_block(
+                self._model, block, c, s, targets[layer], rng, out
+            )
         inputs = np.array([shape.ffn if site == "down" else shape.width for site in SITES])
-        self.density = weighted_density(active / (inputs * self._tokens.size), shape)
+        densities = active / (inputs * self._tokens.size)
+        self.density = weighted_density(densities, shape)
+        self.by_site = dict(zip(SITES, densities.mean(axis=0).tolist(), strict=True))
+        self.by_site["out"] = float(out_active.mean() / (shape.width * self._tokens.size))
+        if "head" in sites:
+            self.by_site["head"] = calibrate_head(self._model, c, sites["head"])
+
+    def refuse_missed(self, sites: dict[str, float]) -> None:
+        """A `UserError` when one of these sites cannot have its density."""
+        for site, share in sites.items():
+            if abs(self.by_site[site] - share) > DENSITY_TOLERANCE:
+                raise UserError(
+                    f"no model of this shape has the density {share:g} at {site}: the nearest has "
+                    f"{self.by_site[site]:.3f}; give {site}={self.by_site[site]:.2f}, or a wider shape"
+                )
 
     def with_varied_text(self) -> IntegerModel:
         """The model with a head whose greedy text has different tokens."""
@@ -260,50 +320,3 @@ def layer_targets(shape: ModelShape, density: float, rng: np.random.Generator) -
         reached = weighted_density(np.minimum(pattern * middle, 0.99), shape) >= density
         low, high = (low, middle) if reached else (middle, high)
     return np.minimum(pattern * high, 0.99)
-
-
-def _upper_quantile(values: np.ndarray, share: float) -> float:
-    """Threshold that `share` of the values reach."""
-    return float(np.quantile(values, 1 - share))
-
-
-def _calibrate_encoder(table: np.ndarray, tokens: np.ndarray, target: float) -> Numerics:
-    """The spike threshold of the input neurons that gives `target` spikes."""
-    low, high = 1, Numerics().lif_clamp
-    while low < high:
-        middle = (low + high) // 2
-        numerics = Numerics(lif_threshold=middle)
-        membrane, spikes = np.zeros((len(tokens), table.shape[1]), np.int64), 0
-        for t in range(tokens.shape[1]):
-            membrane, s = ops.lif_step(membrane, table[tokens[:, t]], numerics)
-            spikes += np.count_nonzero(s)
-        low, high = (middle + 1, high) if spikes > target * tokens.size * table.shape[1] else (low, middle)
-    return Numerics(lif_threshold=low)
-
-
-def _calibrate_block(model: IntegerModel, block, c, s, targets: np.ndarray, rng: np.random.Generator):
-    """Set the thresholds of one block in place, on the activity that reaches it; gives (c', s', counts of
-    nonzero inputs by SITES)."""
-    qkv, _, up, down = targets
-
-    def set_event(event: np.ndarray, x: np.ndarray, share: float) -> None:
-        threshold = max(1, round(_upper_quantile(np.abs(x), share)))
-        # a payload at the threshold must not be rounded to 0
-        step = min(max(threshold, UNIT // 4), 1.9 * threshold)
-        event[...] = event_scalars(threshold, 1 / step)
-
-    set_event(block.attention_event, c, qkv)
-    runner = SequenceBlock(model, block)
-    u = runner.mixer(c, s)
-    active = runner.active
-    set_event(block.ffn_event, u, up)
-    runner = SequenceBlock(model, block)
-    acc = runner.prepared.up(ops.event(u, *runner.prepared.ffn_event))
-    factor = rng.uniform(0.9, 1.1, model.shape.ffn)
-    block.up.threshold[...] = np.ceil(_upper_quantile(acc / factor, down) * factor)
-    runner.prepared.up_threshold = block.up.threshold.astype(np.int64)
-    c, _ = runner.feed_forward(u)
-    offset = rng.integers(-UNIT // 8, UNIT // 8 + 1, model.shape.width)
-    # spikes of this block are the decay inputs of the next
-    block.spike_threshold[...] = np.ceil(_upper_quantile(c - offset, targets[1]) + offset)
-    return c, ops.step(c - block.spike_threshold), active + runner.active

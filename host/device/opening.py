@@ -15,6 +15,7 @@ import click
 from symlight.base.cache import exclusive, room
 from symlight.base.errors import UserError
 from symlight.hw.compiler.layout import Layout
+from symlight.hw.compiler.operation_table import refuse_sites
 from symlight.hw.interface import Flag, arguments
 from symlight.model.package import Package
 from symlight.model.v1.package import V1Package
@@ -97,6 +98,8 @@ class OpenedDevice:
             model = model.model
         if options.device == "reference":
             return ReferenceMachine(model)
+        if kind in ("sim", "xrt"):
+            refuse_sites(model.event_sites)  # before a kernel is generated, or a card is opened
         if options.device == "sim":
             require_tools()  # what can be refused is refused before a kernel is generated
             layout_on(engine_of(options.card, options.build), model.shape)

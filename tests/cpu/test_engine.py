@@ -14,7 +14,7 @@ from symlight.cpu.isa import runnable
 from symlight.cpu.layout import BY_ROW, MATRICES
 from symlight.cpu.weights import Weights
 from symlight.model.config import MAX_POSITION, ModelShape, Numerics, preset
-from symlight.model.extremes import EXTREMES
+from symlight.model.random_models.extremes import EXTREMES
 from symlight.model.reference import Reference
 from symlight.model.synthetic import random_model
 

@@ -19,7 +19,7 @@ from symlight.model.package import (
 )
 from symlight.model.reference import Reference
 from symlight.model.synthetic import random_model
-from symlight.model.weights import TENSORS, tensor_names
+from symlight.model.tensors import TENSORS, tensor_names
 from tests.benches.model.package_damage import META, edit_json, refuse, reseal
 from tests.benches.places import ROOT
 
@@ -120,10 +120,10 @@ def test_extra_file(copy):
     refuse(copy, MANIFEST, "notes.txt")
 
 
-@pytest.mark.parametrize("version", [3, 0, "1", None, True])
+@pytest.mark.parametrize("version", [4, 0, "1", None, True])
 def test_unsupported_version(copy, version):
     edit_json(copy, MANIFEST, lambda m: m.update(format_version=version))
-    refuse(copy, MANIFEST, repr(version), "reads version 1 and 2")
+    refuse(copy, MANIFEST, repr(version), "reads version 1, 2 and 3")
 
 
 @pytest.mark.parametrize("files", [[], "x", {CONFIG: 1, WEIGHTS: 2}, {CONFIG: {"sha256": "x"}, WEIGHTS: {}}])

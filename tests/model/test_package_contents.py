@@ -8,7 +8,7 @@ from safetensors.numpy import load_file, save_file
 
 from symlight.base.errors import UserError
 from symlight.model.package import CONFIG, WEIGHTS, load_package
-from symlight.model.weights import tensor_names
+from symlight.model.tensors import tensor_names
 from tests.benches.model.package_damage import edit_json, refuse, reseal
 
 # ---- configuration -------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from symlight.base.errors import UserError
 from symlight.model.config import PRESETS
 from symlight.model.package import PackageMeta, save_package
 from symlight.model.package_folder import check_place
@@ -23,9 +24,16 @@ from ...terminal.options import FiniteRange, force_option, out_option, shape_opt
     show_default=True,
     help="Share of nonzero events, more than 0 and less than 1.",
 )
+@click.option(
+    "--density-site",
+    metavar="SITE=D,...",
+    help="Densities of single sites: qkv, decay, up, down; with out and head, these inputs are event sites.",
+)
 @out_option
 @force_option
-def random_model_command(model: str, seed: int, density: float, out: Path, force: bool):
+def random_model_command(
+    model: str, seed: int, density: float, density_site: str | None, out: Path, force: bool
+):
     """Make a package with random weights.
 
     Its events have a given density: it is for measurements, not for text.
@@ -34,8 +42,9 @@ def random_model_command(model: str, seed: int, density: float, out: Path, force
 
     check_place(out, force=force)
     shape, title = named_shape(model)
+    sites = density_by_site(density_site or "")
     with waiting(stderr(), f"random weights, shape {title}"):
-        integers, measured = calibrated(shape, seed, density)
+        integers, measured = calibrated(shape, seed, density, sites)
         meta = PackageMeta(
             name=out.resolve().name,
             description=f"random weights, shape {title}",
@@ -44,10 +53,26 @@ def random_model_command(model: str, seed: int, density: float, out: Path, force
                 "preset" if model in PRESETS else "shape": title,
                 "seed": seed,
                 "density": round(measured, 4),
-            },
+            }
+            | ({"density_by_site": sites} if sites else {}),
         )
         save_package(out, integers, meta)
     click.echo(str(out))
+
+
+def density_by_site(text: str) -> dict[str, float]:
+    """`qkv=.34,out=.4` as numbers; the names are checked where they are used."""
+    found: dict[str, float] = {}
+    for part in filter(None, text.split(",")):
+        site, _, share = part.partition("=")
+        try:
+            value = float(share)
+        except ValueError as error:
+            raise UserError(f"--density-site has {part!r}; write SITE=DENSITY, as in out=.4") from error
+        if site in found:
+            raise UserError(f"--density-site names {site} twice; give it once")
+        found[site] = value
+    return found
 
 
 @click.command("synthesize", hidden=True, params=random_model_command.params)

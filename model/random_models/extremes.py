@@ -5,7 +5,7 @@ Each function changes the tensors of a random model in place; `synthetic.random_
 
 import numpy as np
 
-from .config import RESIDUAL_FRAC, ModelShape
+from ..config import RESIDUAL_FRAC, ModelShape
 
 UNIT = 1 << RESIDUAL_FRAC
 

@@ -1,0 +1,1 @@
+"""Parts of `model.synthetic`: models at the edges of the arithmetic, and calibration."""

@@ -21,6 +21,10 @@ class UserError(Exception):
         return printable(super().__str__(), keep="\n\t")
 
 
+class DeviceFault(UserError):
+    """A device failed at what it can do: after a restart, the same may succeed."""
+
+
 _SPACE = "free some space there, or choose another place"
 _ACCESS = "check its permissions, or choose another place"
 _REMEDIES = {

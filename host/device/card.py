@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from symlight.base.errors import UserError
+from symlight.base.errors import DeviceFault, UserError
 from symlight.hw.axi import BANK_BYTES
 from symlight.hw.interface import KERNEL_NAME, Argument
 
@@ -25,7 +25,7 @@ def xrt_errors(doing: str) -> Iterator[None]:
         yield
     except (RuntimeError, OSError, IndexError, MemoryError) as error:
         text = " ".join(str(error).split()) or type(error).__name__
-        raise UserError(f"{doing} failed: {text}") from error
+        raise DeviceFault(f"{doing} failed: {text}") from error
 
 
 class Card:
@@ -122,14 +122,14 @@ class Card:
             self._run.start()
 
     def wait(self, milliseconds: int) -> bool:
-        """True once the kernel is done, False after so long; a failed run is a `UserError`."""
+        """True once the kernel is done, False after so long; a failed run is a `DeviceFault`."""
         states = self._api.ert_cmd_state
         with xrt_errors("waiting for the kernel"):
             state = self._run.wait(milliseconds)
         if state == states.ERT_CMD_STATE_COMPLETED:
             return True
         if state in (states.ERT_CMD_STATE_ERROR, states.ERT_CMD_STATE_ABORT, states.ERT_CMD_STATE_NORESPONSE):
-            raise UserError(
+            raise DeviceFault(
                 f"the kernel's run ended as {state.name}; reset the card (`xbutil reset`) and try again"
             )
         return False

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from symlight.base.errors import UserError
+from symlight.base.errors import DeviceFault, UserError
 from symlight.hw.compiler.image import build_images
 from symlight.hw.compiler.layout import Layout
 from symlight.hw.interface import (
@@ -273,7 +273,7 @@ class Accelerator:
         self._position, self._pending = mailbox.position, mailbox.pending
         if not mailbox.ok:
             self._lost = "the last run failed"
-            raise UserError(mailbox.fault(watchdog))
+            raise DeviceFault(mailbox.fault(watchdog))
         return mailbox
 
     def _reply(
@@ -282,7 +282,7 @@ class Accelerator:
         """Start `command`, wait, return its mailbox, whatever it says; a `UserError` when it is of another
         build."""
         if self._dead is not None:
-            raise UserError(f"{self.name} cannot be used any more: {self._dead}")
+            raise DeviceFault(f"{self.name} cannot be used any more: {self._dead}")
         self._run_id = self._run_id % (SCALAR_LIMIT - 1) + 1
         # Whatever an earlier run left in the mailbox must not be taken for this run's.
         self._card.write("io", Io.MAILBOX, np.zeros(MAILBOX_BYTES, np.uint8))
@@ -316,7 +316,7 @@ class Accelerator:
             if poll is not None:
                 poll()
             if time.monotonic() > deadline:
-                raise UserError(
+                raise DeviceFault(
                     f"the run did not end within {limit:.3g} s, and a started kernel cannot be stopped from "
                     "the host; reset the card (`xbutil reset`; a simulated one just starts again) and give a "
                     "larger --time-limit if the run was only slow"

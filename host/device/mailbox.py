@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from symlight.base.errors import UserError
+from symlight.base.errors import DeviceFault
 from symlight.hw.interface import (
     COUNTERS,
     MAILBOX,
@@ -43,11 +43,11 @@ class Mailbox:
 
     @classmethod
     def decode(cls, raw: bytes, run_id: int) -> "Mailbox":
-        """Read the mailbox of run `run_id`; anything else in its place is a `UserError`."""
+        """Read the mailbox of run `run_id`; anything else in its place is a `DeviceFault`."""
         start = 4 * MAILBOX["counters"]
         words = [int(word) for word in np.frombuffer(raw[:start], "<u4")]
         if words[MAILBOX["magic"]] != MAILBOX_MAGIC or words[MAILBOX["run_id"]] != run_id:
-            raise UserError(
+            raise DeviceFault(
                 f"the device says run {run_id} is done, but its mailbox holds "
                 f"{words[MAILBOX['magic']]:#010x} of run {words[MAILBOX['run_id']]}: the results are stale; "
                 "reset the card (`xbutil reset`) and start again"

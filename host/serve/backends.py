@@ -81,8 +81,11 @@ class Backend(Protocol):
 
     def open(self, state: State | None) -> Handle: ...
 
-    def snapshot(self, handle: Handle, handed: int) -> tuple[State, int]:
-        """(a copy of the state without a pending token, tokens in it)."""
+    def ingested(self, handle: Handle) -> int:
+        """Tokens in the state of a handle that was in the last step."""
+
+    def snapshot(self, handle: Handle) -> State:
+        """A copy of that state, without a pending token."""
 
     def step(self, work: Sequence[tuple[Job, Handle]]) -> tuple[list[Outcome], Counts]: ...
 
@@ -104,8 +107,11 @@ class CpuBackend:
         session = Session.new(self._engine.shape) if state is None else Session(state)
         return Handle(session.state, session)
 
-    def snapshot(self, handle: Handle, handed: int) -> tuple[State, int]:
-        return handle.session.state.copy(), handed
+    def ingested(self, handle: Handle) -> int:
+        return handle.session.state.position
+
+    def snapshot(self, handle: Handle) -> State:
+        return handle.session.state.copy()
 
     def step(self, work):
         feeds = [
@@ -174,11 +180,15 @@ class MachineBackend:
     def open(self, state: State | None) -> Handle:
         return Handle(state)
 
-    def snapshot(self, handle: Handle, handed: int) -> tuple[State, int]:
-        self._bring(handle)
+    def ingested(self, handle: Handle) -> int:
+        assert handle is self._on_device
+        return self._machine.position
+
+    def snapshot(self, handle: Handle) -> State:
+        assert handle is self._on_device
         state = self._machine.read_state()
         state.pending = None
-        return state, state.position
+        return state
 
     def step(self, work):
         ((job, handle),) = work

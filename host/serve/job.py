@@ -137,6 +137,11 @@ class Job:
         return [*self.wish.prompt, *self.generated]
 
     @property
+    def length(self) -> int:
+        """Of `tokens`."""
+        return len(self.wish.prompt) + len(self.generated)
+
+    @property
     def due(self) -> Sequence[int]:
         """Tokens that the device does not have yet."""
         count = len(self.wish.prompt)

@@ -6,12 +6,15 @@ import time
 from collections import Counter, OrderedDict, deque
 from dataclasses import dataclass
 
+from symlight.base.errors import DeviceFault
+
 from .backends import Backend, Counts, Handle, Outcome
 from .job import Job
 from .prefix_cache import PrefixCache
 
-MOST_FAILURES = 3  # device faults that one job may take part in
+MOST_FAILURES = 3  # failed steps that one job may take part in
 FAULT_PAUSE_SECONDS = 0.1
+INTERNAL_ERROR = "an internal error; the server's log has it"
 INTERNAL, GATEWAY_TIMEOUT, UNAVAILABLE = 500, 504, 503
 
 _log = logging.getLogger("symlight.serve")
@@ -37,10 +40,15 @@ class Observer:
     def reused(self, tokens: int) -> None: ...
 
 
-@dataclass
+@dataclass(eq=False)
 class _Running:
     job: Job
     handle: Handle
+    alone_until: int = -1  # tokens: until its text has more, it shares no step, because such a step failed
+
+    @property
+    def alone(self) -> bool:
+        return self.job.length <= self.alone_until
 
 
 class Scheduler:
@@ -110,6 +118,14 @@ class Scheduler:
     # ---- the thread ----
 
     def _loop(self) -> None:
+        try:
+            self._work()
+        except Exception:  # a defect that no request is to blame for; /ready says so from now on
+            _log.exception("the scheduler has failed")
+            self._draining = True
+            self._end_all(INTERNAL_ERROR)
+
+    def _work(self) -> None:
         while True:
             with self._condition:
                 self._admit()
@@ -144,7 +160,7 @@ class Scheduler:
         for client in [client for client, queue in self._queues.items() if not queue]:
             del self._queues[client]
 
-    def _start(self, job: Job) -> None:
+    def _start(self, job: Job, alone_until: int = -1) -> None:
         job.times.started = job.times.started or time.monotonic()
         found = None if job.wish.scores_prompt else self._cache.longest(job.tokens)
         count, state = found or (0, None)
@@ -152,7 +168,13 @@ class Scheduler:
         if count:
             job.reused = count
             self._observer.reused(count)
-        self._running.append(_Running(job, self._backend.open(state)))
+        try:
+            handle = self._backend.open(state)
+        except Exception:  # out of memory, say
+            _log.exception("a request could not be started")
+            job.finish(None, INTERNAL_ERROR, INTERNAL)
+            return
+        self._running.append(_Running(job, handle, alone_until))
 
     def _sweep(self) -> None:
         now = time.monotonic()
@@ -162,23 +184,34 @@ class Scheduler:
                 _expire(one.job)
 
     def _step(self) -> None:
-        turn, self._running = self._running[: self._backend.most], self._running[self._backend.most :]
-        self._running += turn  # the next step begins with the others
+        turn = self._turn()
+        others = [one for one in self._running if one not in turn]
+        self._running = others + turn  # the next step begins with the others
         began = time.monotonic()
         try:
             outcomes, counts = self._backend.step([(one.job, one.handle) for one in turn])
-        except Exception as error:  # whatever the device does, no request may be lost
+        except DeviceFault as error:
             self._fault(turn, error)
+            return
+        except Exception as error:
+            self._defect(turn, error)
             return
         self._observer.step(counts, len(turn), time.monotonic() - began)
         for one, outcome in zip(turn, outcomes, strict=True):
             try:
                 self._take(one, outcome)
-            except Exception:  # a defect costs its own request, not the others
-                _log.exception("a request failed")
-                if one in self._running:
-                    self._end(one)
-                one.job.finish(None, "an internal error; the server's log has it", INTERNAL)
+            except DeviceFault as error:  # its state could not be read
+                self._fault(turn, error)
+                return
+            except Exception as error:
+                self._defect([one], error)
+
+    def _turn(self) -> list[_Running]:
+        """Who takes part in the next step."""
+        first = self._running[0]
+        if first.alone:
+            return [first]
+        return [one for one in self._running if not one.alone][: self._backend.most]
 
     def _take(self, one: _Running, outcome: Outcome) -> None:
         job = one.job
@@ -206,10 +239,9 @@ class Scheduler:
 
     def _remember(self, one: _Running) -> None:
         """Keep the state for requests that begin with the same tokens."""
-        state, count = self._backend.snapshot(one.handle, one.job.handed)
-        tokens = one.job.tokens
-        if count <= len(tokens):
-            self._cache.keep(tokens[:count], state)
+        count = self._backend.ingested(one.handle)
+        if count <= one.job.length and self._cache.wants(tokens := one.job.tokens[:count]):
+            self._cache.keep(tokens, self._backend.snapshot(one.handle))
 
     def _end(self, one: _Running) -> None:
         self._running.remove(one)
@@ -223,7 +255,7 @@ class Scheduler:
         for job in jobs:
             job.finish(None, sentence, UNAVAILABLE)
 
-    def _fault(self, turn: list[_Running], error: Exception) -> None:
+    def _fault(self, turn: list[_Running], error: DeviceFault) -> None:
         """Restart the device; every running text is ingested again from its tokens."""
         _log.warning("the device failed (%s); it is restarted and the texts are ingested again", error)
         for one in turn:
@@ -241,10 +273,31 @@ class Scheduler:
         for one in running:
             if one.job.failures >= MOST_FAILURES:
                 one.job.finish(None, "the device failed on this request again and again", UNAVAILABLE)
+            if one.job.finished:
                 self._observer.finished(one.job)
                 continue
             one.job.restart()
-            self._start(one.job)
+            self._start(one.job, one.alone_until)
+
+    def _defect(self, turn: list[_Running], error: Exception) -> None:
+        """A fault of this program, not of the device: it costs the request that meets it, not the others.
+
+        Which request of a shared step it was shows when each does the step alone, from its tokens.
+        """
+        if len(turn) > 1:
+            _log.warning("a step of %d requests failed (%r); each does it alone", len(turn), error)
+        for one in turn:
+            if one in self._running:
+                self._end(one)
+            one.job.failures += 1
+            if len(turn) > 1 and one.job.failures < MOST_FAILURES:
+                one.job.restart()
+                self._start(one.job, len(one.job.tokens))
+                continue
+            if len(turn) == 1:
+                _log.error("a request failed", exc_info=error)
+            one.job.finish(None, INTERNAL_ERROR, INTERNAL)
+            self._observer.finished(one.job)
 
 
 def _expire(job: Job) -> None:

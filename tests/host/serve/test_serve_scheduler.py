@@ -1,38 +1,49 @@
-"""host.serve.scheduler on a backend that counts upwards: turns, faults, limits, the end."""
+"""host.serve.scheduler on a backend that counts upwards: turns, faults, defects, limits, the end."""
 
+import logging
 import threading
 import time
 
 import numpy as np
 import pytest
 
+from symlight.base.errors import DeviceFault
 from symlight.host.device.packages import open_package
 from symlight.host.serve.backends import Counts, Handle, Outcome
 from symlight.host.serve.job import Finish, Job, Piece, Wish
 from symlight.host.serve.prefix_cache import PrefixCache
-from symlight.host.serve.scheduler import Draining, QueueFull, Scheduler
+from symlight.host.serve.scheduler import Draining, Observer, QueueFull, Scheduler
 from symlight.model.state import State
 
 pytestmark = pytest.mark.timeout(60)
 
 
 class Counting:
-    """A backend whose next token is the sum of the text so far, modulo 1000; it fails where told to."""
+    """A backend whose next token is the sum of the text so far, modulo 1000.
 
-    def __init__(self, most: int = 4, fails=(), gate: threading.Event | None = None):
+    The device fails at the steps `fails`. A step with a text that begins with `poison` meets a defect, and
+    where `lonely` a step of several texts does.
+    """
+
+    def __init__(self, most=4, fails=(), gate: threading.Event | None = None, poison=None, lonely=False):
         self.most, self.fails, self.steps, self.restarts = most, set(fails), 0, 0
-        self.gate, self.closed, self.seen = gate, False, []
+        self.gate, self.closed, self.seen, self.snapshots = gate, False, [], 0
+        self.poison, self.lonely = poison, lonely
 
     def open(self, state):
         handle = Handle(state)
         handle.text = [] if state is None else list(state.membrane[: state.position])
         return handle
 
-    def snapshot(self, handle, handed):
+    def ingested(self, handle):
+        return len(handle.text)
+
+    def snapshot(self, handle):
+        self.snapshots += 1
         state = State.new(PACKAGE.shape)
         state.position = len(handle.text)
         state.membrane[: state.position] = handle.text
-        return state, handed
+        return state
 
     def step(self, work):
         if self.gate is not None:
@@ -42,7 +53,11 @@ class Counting:
         if self.steps in self.fails:
             for _, handle in work:
                 handle.text.append(-1)  # half done
-            raise RuntimeError("the device is on fire")
+            raise DeviceFault("the device is on fire")
+        if any(job.wish.prompt[0] == self.poison for job, _ in work) or (self.lonely and len(work) > 1):
+            for _, handle in work:
+                handle.text.append(-1)
+            raise KeyError("a slip of ours")
         outcomes = []
         for job, handle in work:
             part = list(job.due)[:3]
@@ -100,8 +115,8 @@ def expected(prompt=(1, 2, 3, 4), count=5) -> list[int]:
 def scheduler():
     made = []
 
-    def make(backend, **values) -> Scheduler:
-        made.append(Scheduler(backend, PrefixCache(1 << 20), **{"max_queue": 8, "max_running": 4} | values))
+    def make(backend, cache: int = 1 << 20, **values) -> Scheduler:
+        made.append(Scheduler(backend, PrefixCache(cache), **{"max_queue": 8, "max_running": 4} | values))
         return made[-1]
 
     yield make
@@ -141,6 +156,101 @@ def test_a_request_that_kills_the_device_is_given_up(scheduler):
     again = Client()
     run.submit(again.job())
     assert again.wait() == Finish("length") and again.made.generated == expected()
+
+
+@pytest.mark.parametrize("most", [1, 4])
+def test_a_defect_costs_its_own_request_and_no_restart(scheduler, caplog, most):
+    backend = Counting(most, poison=99)
+    run, clients, poisoned = scheduler(backend), [Client() for _ in range(3)], Client()
+    with caplog.at_level(logging.WARNING, "symlight.serve"):
+        jobs = [client.job(prompt=(5, index), count=9) for index, client in enumerate(clients)]
+        run.submit(*jobs[:2], poisoned.job(prompt=(99, 1)), jobs[2])
+        finish = poisoned.wait()
+        for index, client in enumerate(clients):
+            assert client.wait() == Finish("length") and client.made.generated == expected((5, index), 9)
+    assert finish.status == 500 and "slip" not in finish.error
+    assert backend.restarts == 0
+    traces = [record for record in caplog.records if record.exc_info]
+    assert len(traces) == 1 and "a slip of ours" in str(traces[0].exc_info[1])
+
+
+def test_a_defect_of_shared_steps_ends(scheduler):
+    """A step of several requests always fails, a step of one never; the requests end all the same."""
+    run, clients = scheduler(Counting(lonely=True)), [Client() for _ in range(3)]
+    run.submit(*(client.job(prompt=(5, index), count=40) for index, client in enumerate(clients)))
+    for index, client in enumerate(clients):
+        finish = client.wait()
+        assert finish.status in (200, 500)
+        assert client.made.generated == expected((5, index), 40)[: len(client.made.generated)]
+    alone = Client()
+    run.submit(alone.job())
+    assert alone.wait() == Finish("length")
+
+
+def test_a_device_that_fails_at_a_snapshot_loses_no_request(scheduler):
+    backend, fails = Counting(), [True, False, True, False]
+    snapshot = backend.snapshot
+
+    def failing(handle):
+        if fails and fails.pop():
+            raise DeviceFault("the state cannot be read")
+        return snapshot(handle)
+
+    backend.snapshot = failing
+    run, client = scheduler(backend), Client()
+    run.submit(client.job())
+    assert client.wait() == Finish("length") and client.made.generated == expected()
+    assert not fails or backend.restarts
+
+
+def test_a_session_that_cannot_be_opened_costs_its_request(scheduler):
+    backend = Counting()
+    opened, backend.open = backend.open, None  # calling it fails
+    run, client = scheduler(backend), Client()
+    run.submit(client.job())
+    assert client.wait().status == 500
+    backend.open = opened
+    again = Client()
+    run.submit(again.job())
+    assert again.wait() == Finish("length") and run.alive
+
+
+class FailingObserver(Observer):
+    def step(self, counts, jobs, seconds):
+        raise KeyError("a slip outside of any request")
+
+
+def test_a_scheduler_that_fails_answers_and_says_so(scheduler):
+    running, waiting = Client(), Client()
+    run = scheduler(Counting(), max_running=1, observer=FailingObserver())
+    run.submit(running.job(), waiting.job())
+    assert running.wait().status == waiting.wait().status == 503
+    until = time.monotonic() + 20
+    while run.alive:
+        assert time.monotonic() < until
+        time.sleep(0.005)
+    with pytest.raises(Draining):
+        run.submit(Client().job())
+
+
+@pytest.mark.parametrize("limit", [0, State.new(PACKAGE.shape).nbytes - 1])
+def test_no_state_is_copied_where_none_is_kept(scheduler, limit):
+    backend, clients = Counting(), [Client() for _ in range(3)]
+    run = scheduler(backend, limit)
+    for client in clients:
+        run.submit(client.job())
+        assert client.wait() == Finish("length")
+    assert backend.snapshots == (1 if limit else 0)  # its size is known after the first
+
+
+def test_a_kept_text_is_not_copied_again(scheduler):
+    backend = Counting()
+    run = scheduler(backend)
+    for _ in range(3):
+        client = Client()
+        run.submit(client.job())
+        assert client.wait() == Finish("length") and client.made.generated == expected()
+    assert backend.snapshots == 2  # after the prompt, and at the end
 
 
 def test_a_full_queue_takes_no_more_and_then_does(scheduler):

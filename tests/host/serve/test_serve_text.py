@@ -79,6 +79,52 @@ def test_memory_is_bounded_and_the_oldest_goes_first():
     assert len(none) == 0
 
 
+def test_a_look_up_compares_no_texts():
+    """Its work is that of one hash of the text, whatever is kept."""
+
+    class Counted(list):
+        """Tokens that count how often one of them is looked at."""
+
+        looks = 0
+
+        def __iter__(self):
+            for token in super().__iter__():
+                Counted.looks += 1
+                yield token
+
+        def __getitem__(self, place):
+            found = super().__getitem__(place)
+            Counted.looks += len(found) if isinstance(place, slice) else 1
+            return found
+
+    text = Counted(range(200))
+    looks = []
+    for kept in (1, 60):
+        cache = PrefixCache(1 << 30)
+        for first in range(kept):
+            cache.keep([*range(100), 500 + first], state_of([*range(100), 500 + first]))
+        cache.keep(list(range(100)), state_of(range(100)))
+        Counted.looks = 0
+        assert cache.longest(text)[0] == 100
+        looks.append(Counted.looks)
+    assert looks[0] == looks[1] <= 2 * len(text)
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 2), max_size=5), max_size=12), st.lists(st.integers(0, 2), max_size=6)
+)
+def test_the_longest_beginning_is_that_of_a_search(kept, wanted):
+    cache = PrefixCache(1 << 30)
+    for tokens in kept:
+        cache.keep(tokens, state_of(tokens))
+    fitting = [tokens for tokens in kept if 0 < len(tokens) < len(wanted) and wanted[: len(tokens)] == tokens]
+    found = cache.longest(wanted)
+    assert (found is None) == (not fitting)
+    if found:
+        best = max(fitting, key=len)
+        assert found == (len(best), state_of(best))
+
+
 def test_only_loopback_is_open():
     for host in ("127.0.0.1", "localhost", "::1", "127.8.8.8"):
         assert is_loopback(host)

@@ -21,6 +21,7 @@ from .package_folder import (
     TOKENIZER,
     V2,
     WEIGHTS,
+    check_chat_template,
     check_content,
     check_folder,
     check_tensor_header,
@@ -57,6 +58,7 @@ class PackageMeta:
     eos: int | None = None  # end-of-sequence token id
     bos: int | None = None  # beginning-of-sequence token id
     prepend_bos: bool = False  # the model was trained on texts that begin with `bos`
+    chat_template: str | None = None  # Jinja over the messages of a chat; None: each on a line of its own
     synthetic: bool = False  # weights were generated, not trained
     logit_scale: float | None = None  # real logit = integer logit * logit_scale; None: unknown
     provenance: dict = field(default_factory=dict)
@@ -159,6 +161,8 @@ def load_package(path: str | Path, *, lazy: bool = False) -> Package:
 
 def _version(meta: PackageMeta, sites: tuple[str, ...]) -> int:
     """The oldest version that can say it: releases that do not know the newest one read the package, too."""
+    if meta.chat_template is not None:
+        return 4
     if sites:
         return 3
     return 1 if meta.bos is None and not meta.prepend_bos else 2
@@ -167,14 +171,16 @@ def _version(meta: PackageMeta, sites: tuple[str, ...]) -> int:
 def _fields(version: int) -> tuple[str, ...]:
     """Fields of `PackageMeta` in the order of the file."""
     bos = ("bos", "prepend_bos") if version >= 2 else ()
-    return ("name", "description", "eos", *bos, "synthetic", "logit_scale", "provenance")
+    template = ("chat_template",) if version >= 4 else ()
+    return ("name", "description", "eos", *bos, *template, "synthetic", "logit_scale", "provenance")
 
 
 def _read_config(file: Path, version: int) -> tuple[ModelShape, Numerics, PackageMeta, tuple[str, ...]]:
     config = read_json(file)
     newest = {"event_sites"} if version >= 3 else set()
     only_keys(file, config, {"shape", "numerics", *_fields(version), *newest}, version)
-    config = {"bos": None, "prepend_bos": False, "event_sites": []} | config
+    config = {"bos": None, "prepend_bos": False, "chat_template": None, "event_sites": []} | config
+    check_chat_template(str(file), config["chat_template"])
     if not isinstance(config["provenance"], dict):
         raise UserError(f"{file}: provenance is {config['provenance']!r}, an object is required")
     shape = integers_from_json(ModelShape, config["shape"], str(file))

@@ -22,6 +22,7 @@ MANIFEST, CONFIG, WEIGHTS, TOKENIZER = (
     "weights.safetensors",
     "tokenizer.model",
 )
+MOST_TEMPLATE_LETTERS = 1 << 16  # of a chat template
 MOST_HEADER_BYTES = 100_000_000  # of a safetensors file, as its format bounds it
 FILES = (CONFIG, WEIGHTS, TOKENIZER)  # all but the manifest, in its order; the tokenizer is optional
 
@@ -40,13 +41,13 @@ class Format:
 V2 = Format(
     kind=None,
     title="SymbolicLight V2",
-    version=3,
+    version=4,
     use="give it to the commands and devices of SymbolicLight V2",
 )
 V1 = Format(
     kind="symboliclight-v1",
     title="SymbolicLight V1",
-    version=1,
+    version=2,
     use="it runs with `generate`, `chat`, `serve`, `eval` and `profile` and --device cpu only",
 )
 FORMATS = {form.kind: form for form in (V2, V1)}
@@ -146,10 +147,9 @@ def _check_files(path: Path, manifest: dict, form: Format, unread: frozenset[str
     source = path / MANIFEST
     version = manifest.get("format_version")
     if type(version) is not int or not form.oldest <= version <= form.version:
-        older = ", ".join(map(str, range(form.oldest, form.version)))
-        reads = f"{older} and {form.version}" if older else str(form.version)
+        reads = f"{form.oldest} to {form.version}"
         raise UserError(
-            f"{source}: format_version {version!r} is not supported, this reads version {reads}; "
+            f"{source}: format_version {version!r} is not supported, this reads versions {reads}; "
             "use a matching release or build the package again"
         )
     only_keys(source, manifest, {"format_version", "files"} | ({"kind"} if form.kind else set()), version)
@@ -220,6 +220,22 @@ def only_keys(file: Path, data: dict, known: set[str], version: int) -> None:
         raise UserError(f"{file}: field {missing[0]!r} is missing")
     if unknown:
         raise UserError(f"{file}: field {unknown[0]!r} is unknown in version {version}")
+
+
+def check_chat_template(source: str, template: object) -> None:
+    """A `UserError` unless a package may have this chat template. Whether it is one shows when it is used."""
+    if template is not None and not (
+        isinstance(template, str) and 0 < len(template) <= MOST_TEMPLATE_LETTERS and template.strip()
+    ):
+        raise UserError(
+            f"{source}: chat_template is {_shortened(template)}, null or a text of 1 to "
+            f"{MOST_TEMPLATE_LETTERS} characters is required"
+        )
+
+
+def _shortened(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."
 
 
 def write_json(file: Path, data: dict) -> None:

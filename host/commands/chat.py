@@ -15,6 +15,7 @@ from symlight.model.sampling import GREEDY, SamplingOptions
 from ..device.machine import Standing, check_counts
 from ..device.packages import open_any
 from ..device.verify import VerificationError
+from ..library.chat_template import ChatTemplate, Conversation
 from ..library.completion import Completion
 from ..library.model import Model
 from ..terminal.console import ProgressView, TextOutput, stderr
@@ -41,12 +42,20 @@ An empty line goes on from where the text ended; Ctrl-C ends a turn.""")
 @click.option("--stop", type=NonEmpty(), multiple=True, metavar="TEXT", help="End a turn at this text.")
 @click.option("--verify", is_flag=True, help="Compare every turn with the integer reference.")
 def chat(**values):
-    """Talk with the model, turn by turn."""
+    """Talk with the model, turn by turn.
+
+    With a package that has a chat template, a line is a message of the user. Otherwise the text goes on: a
+    line of the user is a line of it.
+    """
     console = stderr()
     given = take_sampling(values)
     sampling = resolve_sampling(given, None, CHAT)
     package = open_any(values.pop("model"), lazy=True)
     options = take_device(values)
+    template = package.meta.chat_template
+    conversation = None
+    if template is not None:
+        conversation = Conversation(ChatTemplate(template, f"the chat template of {package.meta.name}"))
     package.tokenizer  # text is all there is: refuse before anything is built  # noqa: B018
     check_counts(Standing(package.shape), 1, values["max_new_tokens"])
     with ProgressView(console) as progress:
@@ -54,7 +63,7 @@ def chat(**values):
     with model:
         sampling = _possible(model, sampling, given, console)
         console.print(describe(sampling), style="dim")
-        Chat(model, sampling, given, console, values["max_new_tokens"], values["stop"]).loop()
+        Chat(model, sampling, given, console, values["max_new_tokens"], values["stop"], conversation).loop()
 
 
 def _possible(model: Model, sampling: SamplingOptions, given: dict, console: PlainConsole) -> SamplingOptions:
@@ -106,9 +115,11 @@ class Chat:
         console: PlainConsole,
         n_new: int,
         stop: tuple[str, ...],
+        conversation: Conversation | None = None,
     ):
         self._model, self._session, self._console = model, model.session(), console
         self._sampling, self._given, self._n_new, self._stop = sampling, given, n_new, stop
+        self._conversation = conversation
         self._last: Completion | None = None
 
     def loop(self) -> None:
@@ -134,7 +145,7 @@ class Chat:
         if name in ("quit", "exit"):
             return False
         if name == "reset":
-            self._session.reset()
+            self._reset()
             self._last = None
         elif name in ("save", "load"):
             if not argument.strip():
@@ -153,16 +164,31 @@ class Chat:
             self._session.save(path, None if self._sampling.greedy else self._sampling)
             return
         saved = self._session.load(path)
+        if self._conversation is not None:
+            self._conversation.reset()  # what follows is appended to the loaded text
         if saved is not None:
             self._sampling = resolve_sampling(self._given, saved, CHAT)
             self._console.print(describe(self._sampling), style="dim")
+
+    def _reset(self) -> None:
+        self._session.reset()
+        if self._conversation is not None:
+            self._conversation.reset()
+
+    def _prompt(self, line: str) -> str:
+        """What the session has to ingest for a line of the user."""
+        if self._conversation is None:  # a line of the text: it starts after what the model wrote
+            return ("\n" if self._session.started and line else "") + line
+        prompt, again = self._conversation.ask(line)
+        if again:
+            self._session.reset()
+        return prompt
 
     def _turn(self, line: str) -> None:
         session = self._session
         if sentence := unknown_sentence(self._model.tokenizer.unknown(line)):
             self._console.say(sentence)
-        # A line of the user is a line of the text: it starts after what the model wrote.
-        prompt = ("\n" if session.started and line else "") + line
+        prompt = self._prompt(line)
         output = TextOutput(show=True)
         # One token a run, so that a turn can end at any token: a started run cannot be stopped on a card.
         try:
@@ -175,6 +201,13 @@ class Chat:
                     on_token=output.push,
                     should_stop=lambda: bool(pressed),
                 )
+        except BaseException:
+            if self._conversation is not None:
+                self._conversation.failed()
+            raise
         finally:
             output.finish()
+        if self._conversation is not None:
+            written = "".join(token.text or "" for token in self._last.tokens)
+            self._conversation.answered(self._last.text or "", written)
         print_summary(self._console, self._last, self._model.machine)

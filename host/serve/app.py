@@ -114,7 +114,8 @@ class _Routes:
             f"{name}_token": None if token is None else self._service.spell(token)
             for name, token in tokenizer.special().items()
         }
-        return names | {"chat_template": None, "vocab_size": self._service.package.shape.vocab}
+        package = self._service.package
+        return names | {"chat_template": package.meta.chat_template, "vocab_size": package.shape.vocab}
 
     async def tokenize(self, request: Request) -> dict:
         body = await self._body(request, TokenizeBody)
@@ -139,7 +140,7 @@ class _Routes:
 
     async def chat(self, request: Request) -> Response:
         body = await self._body(request, ChatBody)
-        prompt = self._service.encode(self._service.template(body.messages), "messages")
+        prompt = self._service.encode(self._service.chat_text(body.messages), "messages")
         vocab = self._service.package.shape.vocab
         wishes = chat_wishes(body, prompt, vocab, CHAT_TOKENS, self._settings)
         return await self._answer(request, body, wishes, chat=True)

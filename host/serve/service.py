@@ -8,12 +8,12 @@ from symlight.model.package import Package
 
 from ..device.machine import Machine, Progress, silent
 from ..device.opening import DeviceOptions, OpenedDevice
+from ..library.chat_template import ChatTemplate
 from .backends import backend_for, check_wish
-from .chat_template import ChatTemplate
 from .job import Finish, Job, Piece, Wish
 from .metrics import Metrics
 from .prefix_cache import PrefixCache
-from .requests import BadRequest
+from .requests import BadRequest, Message
 from .scheduler import Scheduler
 from .settings import ServerSettings
 
@@ -32,10 +32,10 @@ class Service:
         self, package: Package, options: DeviceOptions, settings: ServerSettings, progress: Progress = silent
     ):
         self.package, self.settings = package, settings
+        self.name = package.meta.name
+        self._template = ChatTemplate(package.meta.chat_template, f"the chat template of {self.name}")
         self._options, self._opened = options, OpenedDevice(options, package, progress)
         self._machine: Machine = self._opened.machine
-        self.name = package.meta.name
-        self.template = ChatTemplate(getattr(package.meta, "chat_template", None))
         self.metrics = Metrics(package.shape, self._machine.clock_mhz)
         self._cache = PrefixCache(settings.cache_bytes)
         backend = backend_for(self._machine, self._reopen, package.meta.eos, settings.max_running)
@@ -71,6 +71,13 @@ class Service:
             raise BadRequest(f"{field} holds a lone surrogate, which is no character", field) from error
         except UserError as error:
             raise BadRequest(str(error), field) from error
+
+    def chat_text(self, messages: Sequence[Message]) -> str:
+        """The text that the model continues after `messages`."""
+        try:
+            return self._template([(message.role, message.text) for message in messages])
+        except UserError as error:
+            raise BadRequest(str(error), "messages") from error
 
     def spell(self, token: int) -> str:
         """Text of a token by itself; its id in brackets where it has none."""

@@ -63,6 +63,16 @@ class ListCommand(click.Command):
         return super().parse_args(ctx, words)
 
 
+def chat_template_option(command: Callable) -> Callable:
+    """`--chat-template FILE` of the commands that make packages."""
+    return click.option(
+        "--chat-template",
+        type=PATH,
+        metavar="FILE",
+        help="Jinja template of the model's chats, for `chat` and `serve`; needs the extra `serve`.",
+    )(command)
+
+
 def _apply(options: list[Callable]) -> Callable:
     def decorate(command: Callable) -> Callable:
         for option in reversed(options):

@@ -19,7 +19,9 @@ from ..package_folder import (
     TOKENIZER,
     V1,
     WEIGHTS,
+    check_chat_template,
     check_folder,
+    format_version,
     only_keys,
     read_json,
     write_json,
@@ -47,6 +49,7 @@ class V1Meta:
     bos: int | None = None  # put before the text of a session
     eos: int | None = None  # ends a text
     unk: int | None = None
+    chat_template: str | None = None  # as in V2. Version 2
     provenance: dict = field(default_factory=dict)
 
     @property
@@ -130,7 +133,7 @@ def save_v1(
     `meta.weights` says so.
     """
     matrices = {f"{name}.weight" for name in names.matrices(shape)}
-    with written_folder(Path(path), V1, load_v1) as folder:
+    with written_folder(Path(path), V1, load_v1, version=_version(meta)) as folder:
         stored: dict[str, np.ndarray] = {}
         for name, tensor in tensors:
             if name in matrices and meta.weights == "int8":
@@ -149,7 +152,7 @@ def load_v1(path: str | Path) -> V1Package:
     """Check a package; every fault is a `UserError` that names the file and the value."""
     path = Path(path)
     digest = check_folder(path, V1)
-    shape, meta = _read_config(path / CONFIG)
+    shape, meta = _read_config(path / CONFIG, format_version(path))
     weights = WeightFile(path / WEIGHTS)
     weights.check(_expected(shape, meta.weights))
     for name in names.vectors(shape):
@@ -234,13 +237,24 @@ def _expected(shape: V1Shape, weights: str) -> dict[str, tuple[np.dtype, tuple[i
     return found
 
 
+def _version(meta: V1Meta) -> int:
+    """The oldest version that can say it."""
+    return 1 if meta.chat_template is None else 2
+
+
+def _fields(version: int) -> tuple[str, ...]:
+    return tuple(name for name in V1Meta.__dataclass_fields__ if version >= 2 or name != "chat_template")
+
+
 def _meta_to_json(meta: V1Meta) -> dict:
-    return {name: getattr(meta, name) for name in V1Meta.__dataclass_fields__}
+    return {name: getattr(meta, name) for name in _fields(_version(meta))}
 
 
-def _read_config(file: Path) -> tuple[V1Shape, V1Meta]:
+def _read_config(file: Path, version: int) -> tuple[V1Shape, V1Meta]:
     config = read_json(file)
-    only_keys(file, config, {"shape", *V1Meta.__dataclass_fields__}, V1.version)
+    only_keys(file, config, {"shape", *_fields(version)}, version)
+    config = {"chat_template": None} | config
+    check_chat_template(str(file), config["chat_template"])
     for name, kind, text in (
         ("shape", dict, "an object"),
         ("provenance", dict, "an object"),

@@ -120,10 +120,10 @@ def test_extra_file(copy):
     refuse(copy, MANIFEST, "notes.txt")
 
 
-@pytest.mark.parametrize("version", [4, 0, "1", None, True])
+@pytest.mark.parametrize("version", [5, 0, "1", None, True])
 def test_unsupported_version(copy, version):
     edit_json(copy, MANIFEST, lambda m: m.update(format_version=version))
-    refuse(copy, MANIFEST, repr(version), "reads version 1, 2 and 3")
+    refuse(copy, MANIFEST, repr(version), "reads versions 1 to 4")
 
 
 @pytest.mark.parametrize("files", [[], "x", {CONFIG: 1, WEIGHTS: 2}, {CONFIG: {"sha256": "x"}, WEIGHTS: {}}])

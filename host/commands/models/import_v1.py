@@ -9,8 +9,9 @@ from symlight.model.package_folder import check_place
 from symlight.model.v1.checkpoint import read_checkpoint
 from symlight.model.v1.package import WEIGHT_TYPES, V1Meta, checked_tokenizer, save_v1
 
+from ...library.chat_template import read_template
 from ...terminal.console import stderr, waiting
-from ...terminal.options import PATH, force_option
+from ...terminal.options import PATH, chat_template_option, force_option
 from ...v1.hub import local_file
 
 
@@ -28,6 +29,7 @@ from ...v1.hub import local_file
     help="Number format of the matrices; float32 is for checking, four times as large.",
 )
 @click.option("--name", metavar="NAME", help="Of the package; default: that of the folder.")
+@chat_template_option
 @force_option
 @click.option("--synthetic", is_flag=True, help="Record that the weights were not trained.")
 def import_v1(
@@ -36,6 +38,7 @@ def import_v1(
     out: Path,
     weights: str,
     name: str | None,
+    chat_template: Path | None,
     force: bool,
     synthetic: bool,
 ):
@@ -45,6 +48,7 @@ def import_v1(
     `torch`; the package does not.
     """
     check_place(out, force=force)
+    template = None if chat_template is None else read_template(chat_template)
     console = stderr()
     with waiting(console, "reading the checkpoint"):
         pieces_file = local_file(tokenizer, ".model")
@@ -60,6 +64,7 @@ def import_v1(
         weights=weights,
         synthetic=synthetic,
         **special,
+        chat_template=template,
         provenance={"checkpoint": checkpoint.rpartition("/")[2], "tensors": source.count},
     )
     with waiting(console, "writing the package"):

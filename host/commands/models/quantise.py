@@ -10,10 +10,12 @@ from symlight.model.package import TOKENIZER, PackageMeta, save_package
 from symlight.model.package_folder import check_place
 from symlight.model.tokenizer import Tokenizer
 
+from ...library.chat_template import read_template
 from ...terminal.console import stderr, waiting
-from ...terminal.options import PATH, force_option, out_option
+from ...terminal.options import PATH, chat_template_option, force_option, out_option
 
 CHECKPOINT, TRAINING = "model.safetensors", "train.json"  # in the folder that training writes
+CHAT_TEMPLATE = "chat_template.jinja"  # beside a checkpoint, as other models have it
 PROVENANCE = (
     "parameters",
     "training",
@@ -42,6 +44,7 @@ PROVENANCE = (
     is_flag=True,
     help="The model was trained on texts that begin with a beginning-of-sequence token.",
 )
+@chat_template_option
 @click.option("--bos", type=int, metavar="ID", help="That token; default: the tokenizer's.")
 def quantise(
     checkpoint: Path,
@@ -54,6 +57,7 @@ def quantise(
     eos: int | None,
     prepend_bos: bool,
     bos: int | None,
+    chat_template: Path | None,
 ):
     """Make an INT8 package of a float checkpoint (a file, or the folder that `train` wrote)."""
     from symlight.model.training.quantise import quantise as to_integers
@@ -62,6 +66,9 @@ def quantise(
     check_place(out, force=force)
     file = checkpoint / CHECKPOINT if checkpoint.is_dir() else checkpoint
     source = tokenizer or file.parent / TOKENIZER
+    beside = file.parent / CHAT_TEMPLATE
+    template = chat_template or (beside if beside.is_file() else None)
+    chat = None if template is None else read_template(template)
     tokenizer_bytes = _tokenizer_bytes(source, required=tokenizer is not None)
     provenance = ({} if data is None else {"data": data}) | _training(file)
     with waiting(stderr(), "quantise"):
@@ -78,6 +85,7 @@ def quantise(
             eos=eos,
             bos=bos,
             prepend_bos=prepend_bos,
+            chat_template=chat,
             logit_scale=logit_scale,
             provenance=provenance,
         )

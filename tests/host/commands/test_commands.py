@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,7 @@ import symlight.model.training as symlight_training
 from symlight.host.commands import inspect as inspection
 from symlight.host.device.reference_machine import ReferenceMachine
 from symlight.model.config import preset
-from symlight.model.package import load_package
+from symlight.model.package import load_package, save_package
 from tests.benches.host.fake_pyxrt import make_api
 from tests.benches.host.host_bench import TEXT, give_lines
 
@@ -58,6 +59,25 @@ def test_chat(symlight, monkeypatch, package, package_path, tmp_path, model):
     first, more, light = texts
     assert result.out == first + more + light + first + light
     assert result.err.count("bit-exact with the integer reference") == 5 and "density" in result.err
+
+
+def test_chat_by_the_packages_template(symlight, monkeypatch, package, tmp_path, model):
+    template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}<assistant>"
+    meta = replace(package.meta, chat_template=template)
+    save_package(tmp_path / "templated", model, meta, package.tokenizer_bytes)
+    result = chat(
+        symlight,
+        monkeypatch,
+        ["In the", "", "a light", "/reset", "In the"],
+        *("--model", tmp_path / "templated", "--device", "reference", "--verify"),
+    )
+    assert result.code == 0, result.err
+    machine, texts = ReferenceMachine(model), []
+    for prompt in ("<user>In the</><assistant>", "", "</><user>a light</><assistant>"):
+        ids = package.tokenizer.encode(prompt, continues=bool(texts))
+        tokens = machine.run(ids, 6, package.meta.eos).tokens
+        texts.append(package.tokenizer.decode(tokens) + "\n")
+    assert result.out == "".join(texts) + texts[0]
 
 
 def test_chat_survives_bad_lines(symlight, monkeypatch, package_path):
@@ -175,7 +195,9 @@ def test_train_and_quantise(symlight, tmp_path):
     arguments = ["--corpus", tmp_path / "corpus.txt", "--shape", "tiny", "--steps", 1]
     assert symlight("train", "--out", out, *arguments).out.strip() == str(out / "model.safetensors")
     about = ["--description", "a test", "--data", "made-up verses"]
+    (out / "chat_template.jinja").write_text("{{ messages[0].content }}")
     assert symlight("quantise", out, "--out", tmp_path / "package", *about).code == 0
+    assert load_package(tmp_path / "package").meta.chat_template == "{{ messages[0].content }}"
     meta = load_package(tmp_path / "package").meta
     assert (meta.name, meta.description, meta.eos, meta.synthetic) == ("package", "a test", 2, False)
     assert meta.provenance["data"] == "made-up verses" and meta.provenance["training"]["steps"] == 1

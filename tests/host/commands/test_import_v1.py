@@ -53,7 +53,15 @@ def test_import(tmp_path, checkpoint, tokenizer, capsys, family, weights):
     assert package.pieces == package.tokenizer.size == 32
     assert cli.run([*arguments, "--weights", weights]) == 2  # an older package stays
     assert "--force" in capsys.readouterr().err
-    assert cli.run([*arguments, "--weights", weights, "--force"]) == 0
+    template = tmp_path / "t.jinja"
+    template.write_text("{{ messages[0].content }}\n")
+    more = ["--force", "--chat-template", str(template)]
+    assert cli.run([*arguments, "--weights", weights, *more]) == 0
+    assert load_v1(out).meta.chat_template == "{{ messages[0].content }}" and meta.chat_template is None
+    template.write_text("{{")
+    capsys.readouterr()
+    assert cli.run([*arguments, "--weights", weights, *more]) == 2
+    assert "not a Jinja template" in capsys.readouterr().err and load_v1(out).meta.chat_template
 
 
 def test_refusals_leave_nothing(tmp_path, checkpoint, tokenizer, capsys):

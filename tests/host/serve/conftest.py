@@ -46,10 +46,10 @@ class Running:
 
 
 @contextlib.contextmanager
-def served(device: str, **settings):
-    """A running server of the demo model on `device`."""
+def served(device: str, package=None, **settings):
+    """A running server of `package`, or of the demo model, on `device`."""
     service = Service(
-        open_package("demo"),
+        package or open_package("demo"),
         DeviceOptions(device=device),
         ServerSettings(port=0, **{"grace": 5.0} | settings),
     )

@@ -2,14 +2,19 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import symlight
+from symlight.base.errors import UserError
+from symlight.host.device.packages import open_package
 from symlight.model.penalties import Penalties
 from symlight.model.sampling import SamplingOptions
+
+from .conftest import served
 
 pytestmark = pytest.mark.timeout(120)
 PROMPT = "In the beginning"
@@ -140,6 +145,29 @@ def test_chat_goes_on_from_what_was_ingested(server, model):
     parts = [{"role": "user", "content": [{"type": "text", "text": PROMPT}]}]
     again = server.post("/v1/chat/completions", messages=parts, **body).json()
     assert again["choices"][0]["message"]["content"] == said["content"]
+
+
+def test_a_packages_chat_template_is_used(model):
+    template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}, so:"
+    with served("cpu:1", package=with_template(template)) as server:
+        body = {"max_tokens": 12, "temperature": 0}
+        messages = [{"role": "system", "content": "Speak."}, {"role": "user", "content": PROMPT}]
+        said = server.post("/v1/chat/completions", messages=messages, **body).json()["choices"][0]["message"]
+        expected = model.complete(f"<system>Speak.<user>{PROMPT}, so:", max_new_tokens=12).text
+        assert said["content"] == expected
+        assert server.client.get("/tokenizer_info").json()["chat_template"] == template
+    with served("cpu:1", package=with_template("{{ raise_exception('no system') }}")) as server:
+        answer = server.post("/v1/chat/completions", messages=messages)
+        assert answer.status_code == 400 and answer.json()["error"]["param"] == "messages"
+        assert "no system" in answer.json()["error"]["message"]
+        assert server.post("/v1/completions", prompt=PROMPT, max_tokens=2).status_code == 200
+    with pytest.raises(UserError, match="not a Jinja template"), served("cpu:1", package=with_template("{%")):
+        pass
+
+
+def with_template(template: str):
+    package = open_package("demo")
+    return replace(package, meta=replace(package.meta, chat_template=template))
 
 
 def test_a_long_prompt_equals_a_short_start_and_its_rest(server, model):

@@ -3,7 +3,7 @@
 from amaranth.hdl import Shape
 from amaranth.lib import wiring
 
-from symlight.hw.axi import AxiMaster
+from symlight.hw.axi import AxiMaster, axi_pins
 from symlight.hw.channel.channel_ports import channel_signature
 from symlight.hw.config import Engine
 from symlight.hw.floorplan import SEQUENCER_DIE, channels_of_die
@@ -37,9 +37,8 @@ def sll_wires(engine: Engine) -> dict[str, int]:
     pointers = inputs.pop("pointer")
     drain = outputs.pop("drain")
     outputs.pop("drain_valid")  # of channel 0 alone
-    bus = sum(
-        _bits(m) for name, m in AxiMaster(engine.beat_bytes).members.items() if name not in CONSTANT_AXI
-    )
+    pins = axi_pins(AxiMaster(engine.beat_bytes).create())
+    bus = sum(len(pin) for name, pin in pins.items() if name not in CONSTANT_AXI)
     assert drain == ACC_BITS * engine.lanes
     return {
         "to the channels: commands, broadcast, requests": sum(

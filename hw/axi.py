@@ -6,9 +6,12 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+ADDRESS_BITS = 64  # of a byte address
+LENGTH_BITS, SIZE_BITS, RESP_BITS = 8, 3, 2
 RESP_OKAY = 0
 BURST_INCR = 1
 MAX_BURST = 16  # beats; the hardened HBM port is AXI3
+BURST_BITS = MAX_BURST.bit_length()  # of a burst's beats
 PAGE_BYTES = 4096  # no burst crosses a multiple of it
 # of a byte address: no buffer lies across a multiple of 16 TB, the rest is the pointer's
 CARRIED_BITS = 44
@@ -24,8 +27,9 @@ def byte_address(pointer, beat, beat_bytes: int):
     return Cat((beat[:inside] << shift)[:page], high, pointer[CARRIED_BITS:])
 
 
-class AxiMaster(wiring.Signature):
-    """Read and write channels of a memory port. INCR bursts of full beats only; no IDs, one order.
+class AxiRead(wiring.Signature):
+    """Read address and read data channel of a memory port, as the master sees them: INCR bursts of full
+    beats, no IDs, one order.
 
     Parameters
     ----------
@@ -36,20 +40,36 @@ class AxiMaster(wiring.Signature):
     def __init__(self, beat_bytes: int):
         super().__init__(
             {
-                "araddr": Out(64),
-                "arlen": Out(8),
-                "arsize": Out(3),
+                "araddr": Out(ADDRESS_BITS),
+                "arlen": Out(LENGTH_BITS),
+                "arsize": Out(SIZE_BITS),
                 "arburst": Out(2),
                 "arvalid": Out(1),
                 "arready": In(1),
                 "rdata": In(8 * beat_bytes),
-                "rresp": In(2),
+                "rresp": In(RESP_BITS),
                 "rlast": In(1),
                 "rvalid": In(1),
                 "rready": Out(1),
-                "awaddr": Out(64),
-                "awlen": Out(8),
-                "awsize": Out(3),
+            }
+        )
+
+
+class AxiWrite(wiring.Signature):
+    """Write address, write data and write response channel of a memory port, as the master sees them.
+
+    Parameters
+    ----------
+    beat_bytes : int
+        Bytes of a data beat.
+    """
+
+    def __init__(self, beat_bytes: int):
+        super().__init__(
+            {
+                "awaddr": Out(ADDRESS_BITS),
+                "awlen": Out(LENGTH_BITS),
+                "awsize": Out(SIZE_BITS),
                 "awburst": Out(2),
                 "awvalid": Out(1),
                 "awready": In(1),
@@ -58,11 +78,30 @@ class AxiMaster(wiring.Signature):
                 "wlast": Out(1),
                 "wvalid": Out(1),
                 "wready": In(1),
-                "bresp": In(2),
+                "bresp": In(RESP_BITS),
                 "bvalid": In(1),
                 "bready": Out(1),
             }
         )
+
+
+class AxiMaster(wiring.Signature):
+    """A memory port: `read` is an `AxiRead`, `write` an `AxiWrite`.
+
+    Parameters
+    ----------
+    beat_bytes : int
+        Bytes of a data beat.
+    """
+
+    def __init__(self, beat_bytes: int):
+        super().__init__({"read": Out(AxiRead(beat_bytes)), "write": Out(AxiWrite(beat_bytes))})
+
+
+def axi_pins(bus) -> dict:
+    """AXI name ("araddr", ...) -> signal of a bus of any of these signatures: no two have a name in
+    common."""
+    return {path[-1]: value for path, _member, value in bus.signature.flatten(bus)}
 
 
 class AxiLite(wiring.Signature):
@@ -79,14 +118,14 @@ class AxiLite(wiring.Signature):
                 "wstrb": Out(4),
                 "wvalid": Out(1),
                 "wready": In(1),
-                "bresp": In(2),
+                "bresp": In(RESP_BITS),
                 "bvalid": In(1),
                 "bready": Out(1),
                 "araddr": Out(12),
                 "arvalid": Out(1),
                 "arready": In(1),
                 "rdata": In(32),
-                "rresp": In(2),
+                "rresp": In(RESP_BITS),
                 "rvalid": In(1),
                 "rready": Out(1),
             }

@@ -8,9 +8,18 @@ from amaranth.hdl import signed
 from amaranth.lib import data, enum
 
 from .config import Engine
+from .interface import CHANNEL_BITS
 
 ACC_BITS = 32  # accumulators, drain bus lanes
 BEAT_ADDRESS = 24  # beat address within a channel's buffer (256 MB / 16 B)
+BEATS_BITS = 6  # beats of one row's slice
+ACC_ADDRESS = 6  # accumulator word
+COLUMN_BITS = CHANNEL_BITS + 1  # a column, or how many there are: as many as channels
+HEADS_BITS = 5  # heads of a column
+HEAD_WORDS_BITS = 5  # words (= beats) of one head's k or v
+TRAFFIC_BITS = 4  # kind of read traffic (interface.Traffic)
+SHIFT_BITS = 6  # right shift of a scale
+GAMMA_SHIFT_BITS = 5  # of a LayerNorm's gain
 
 
 class Work(enum.Enum, shape=2):
@@ -30,15 +39,15 @@ class ChannelCommand(data.Struct):
     io: 1  # DIRECT_READ: base is relative to the io pointer (channel 0 only)
     base: BEAT_ADDRESS  # first beat of the matrix in this channel's buffer
     words: 8  # vector words consumed (rows = words * lanes, of all groups together)
-    beats: 6  # beats of one row's slice
+    beats: BEATS_BITS
     log_groups: 3  # rows go to group (row mod 2^log_groups)
-    columns: 6  # slices a row is cut into; channel k is group k // columns, column k % columns
-    acc: 6  # first accumulator word
+    columns: COLUMN_BITS  # slices a row is cut into; channel k is group k // columns, column k % columns
+    acc: ACC_ADDRESS  # first accumulator word
     count: 12  # HEAD: tiles; DIRECT_READ: beats
     logits: 1  # HEAD: write every logit to the channel's buffer
     candidates: 1  # HEAD: keep the largest logits in order
-    channel: 5  # DIRECT_READ: the channel that reads
-    traffic: 4  # counter of its read beats (interface.Traffic)
+    channel: CHANNEL_BITS  # DIRECT_READ: the channel that reads
+    traffic: TRAFFIC_BITS  # counter of its read beats
 
 
 class KvCommand(data.Struct):
@@ -56,9 +65,9 @@ class RingShape(data.Struct):
     """Quasi-static shape of attention; set by LOAD."""
 
     log_groups: 3  # slot s lives in group s mod 2^log_groups
-    columns: 6  # heads are cut into this many columns
-    heads: 5  # heads of a column
-    head_words: 5  # words (= beats) of one head's k or v
+    columns: COLUMN_BITS  # heads are cut into this many columns
+    heads: HEADS_BITS
+    head_words: HEAD_WORDS_BITS
     anchors: 7
     ring: 10  # slots that wrap: window + 1
     score_frac: 3  # left shift of q . k
@@ -127,8 +136,8 @@ class DrainRequest(data.Struct):
 
     source: Source
     address: 8
-    column: 6
-    columns: 6
+    column: COLUMN_BITS
+    columns: COLUMN_BITS
 
 
 def drain_layout(engine: Engine) -> data.ArrayLayout:
@@ -140,7 +149,7 @@ class ScaleParameter(data.Struct):
     """48-bit parameter of one element: requantisation, with an event threshold or a decay coefficient."""
 
     multiplier: 15
-    shift: 6
+    shift: SHIFT_BITS
     extra: 27  # event threshold, or beta (Q0.16) in its low bits
 
 
@@ -191,16 +200,16 @@ class OpEntry(data.Struct):
     statistic: 8  # ... in this counter (4 * layer + site)
     words: 8  # words this task drains
     # words of a column (drain geometry), first word of a column at accumulator command.acc
-    slice: 6
-    columns: 6
+    slice: BEATS_BITS
+    columns: COLUMN_BITS
     parameter: 13  # first parameter word: scale, event or step parameters
     norm: 13  # first parameter word of the LayerNorm
     state: 10  # first word of the layer's decay state
     multiplier_a: 15  # event M, head input M, or G_o
     multiplier_b: 15  # G_h
-    shift_a: 6  # event shift, head input shift, or sh_m
+    shift_a: SHIFT_BITS  # event shift, head input shift, or sh_m
     threshold: 15  # event T; 0 for the head input
-    gamma_shift: 5
+    gamma_shift: GAMMA_SHIFT_BITS
     epsilon: signed(32)
     to_head: 1  # NORM_C of the last layer: its result is the head input
 

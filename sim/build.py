@@ -19,7 +19,7 @@ from symlight.base.tools import Progress, Tools
 from symlight.hw.compiler.verilog import CHECKS
 from symlight.hw.config import Engine
 from symlight.hw.interface import KERNEL_NAME
-from symlight.hw.top import CHANNEL_MODULE
+from symlight.hw.kernel.channels import CHANNEL_MODULE
 
 from .parts import CHANNEL_PREFIX, KERNEL_PREFIX, binding, channel_ports, defines, empty_channel
 

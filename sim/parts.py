@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from symlight.base.errors import UserError
 from symlight.hw.axi import AxiMaster
 from symlight.hw.config import Engine
-from symlight.hw.top import CHANNEL_MODULE
+from symlight.hw.kernel.channels import CHANNEL_MODULE
 
-AXI_PORTS = tuple(AxiMaster(1).members)  # the same names at any width
 BUS = "bus__"  # prefix of a channel's AXI ports
+# AXI name -> port of the channel; the same names at any width
+AXI_PORTS = {path[-1]: BUS + "__".join(path) for path, *_ in AxiMaster(1).flatten(AxiMaster(1).create())}
 KERNEL_PREFIX, CHANNEL_PREFIX = "Vsymlight", "Vchannel"
 # Verilator renames what C++ reserves.
 _RESERVED = {"abort", "clock", "signal", "interrupt"}
@@ -116,7 +117,7 @@ def _split(engine: Engine, ports: list[Port], checked: bool) -> list[str]:
         ),
         "}",
         f"inline void bind_ports({CHANNEL_PREFIX}& channel, AxiPorts& ports) {{",
-        *(f"    ports.{port} = &channel.{Port('', '', BUS + port).member};" for port in AXI_PORTS),
+        *(f"    ports.{axi} = &channel.{Port('', '', port).member};" for axi, port in AXI_PORTS.items()),
         "}",
         f"inline void to_channel({CHANNEL_PREFIX}& channel, const Place& place) {{",
         *(f"    channel.{name} = place.{name};" for name in inputs),

@@ -14,13 +14,13 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..config import Engine
 from ..lib.queue import Queue
-from ..types import KvCommand, RingShape, Source, stage_layout, write_layout
+from ..types import CHANNEL_BITS, COLUMN_BITS, KvCommand, RingShape, Source, stage_layout, write_layout
 from .accumulator import AccumulatorBank
-from .broadcast_receiver import BroadcastReceiver, KvCommandDecoder, cast_port
 from .drain_port import DrainPort, drain_port
-from .read_scheduler import ReadScheduler
-from .score import Score
-from .staging import Staging
+from .ring.broadcast_receiver import BroadcastReceiver, KvCommandDecoder, cast_port
+from .ring.read_scheduler import ReadScheduler
+from .ring.score import Score
+from .ring.staging import Staging
 
 COMMANDS = 4  # KV commands a channel holds
 DEN_BITS = 24
@@ -94,8 +94,8 @@ class AttentionEngine(wiring.Component):
             {
                 "ring": In(RingShape),
                 "half": In(range(engine.query_words + 1)),
-                "group": In(5),
-                "column": In(6),
+                "group": In(CHANNEL_BITS),
+                "column": In(COLUMN_BITS),
                 "active": In(1),
                 "cast": In(cast_port(engine)),
                 "commands": In(stream.Signature(KvCommand)),

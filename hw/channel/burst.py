@@ -5,15 +5,16 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
-from ..axi import MAX_BURST, PAGE_BYTES
+from ..axi import BURST_BITS, MAX_BURST, PAGE_BYTES
 from ..config import Engine
 from ..lib.slice import Slice
 from ..types import BEAT_ADDRESS
 
 RUN = data.StructLayout({"address": BEAT_ADDRESS, "beats": BEAT_ADDRESS})  # consecutive beats
-BURST = data.StructLayout({"address": BEAT_ADDRESS, "beats": 5, "less_one": 4})  # 1 .. MAX_BURST beats
+# 1 .. MAX_BURST beats
+BURST = data.StructLayout({"address": BEAT_ADDRESS, "beats": BURST_BITS, "less_one": BURST_BITS - 1})
 # a run, the length of the longest burst at its start, and whether it begins where the run before it ended
-_ENTERED = data.StructLayout({"run": RUN, "limit": 5, "follows": 1})
+_ENTERED = data.StructLayout({"run": RUN, "limit": BURST_BITS, "follows": 1})
 
 
 class BurstMerger(wiring.Component):
@@ -70,9 +71,9 @@ class BurstMerger(wiring.Component):
         source = self._enter(m)
         run = source.p.run
         # The held run: first beat, length of its first burst if it is that long, what it has beyond.
-        holds, address, limit = Signal(), Signal(BEAT_ADDRESS), Signal(5)
+        holds, address, limit = Signal(), Signal(BEAT_ADDRESS), Signal(BURST_BITS)
         excess = Signal(signed(BEAT_ADDRESS + 2))
-        beats = Signal(5)  # of the held run; meaningful while it is shorter than a burst
+        beats = Signal(BURST_BITS)  # of the held run; meaningful while it is shorter than a burst
         full, whole, continues, emit, load = Signal(), Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             full.eq(~excess[-1]),

@@ -14,11 +14,13 @@ from operator import or_
 from amaranth.hdl import Assert, C, Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import In, Out, connect
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..config import Engine
 from ..lib.queue import Queue
 from ..types import (
+    CHANNEL_BITS,
+    COLUMN_BITS,
     BroadcastKind,
     ChannelCommand,
     DrainRequest,
@@ -59,7 +61,14 @@ class GroupColumnTable(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__({"index": In(5), "columns": In(6), "group": Out(5), "column": Out(6)})
+        super().__init__(
+            {
+                "index": In(CHANNEL_BITS),
+                "columns": In(COLUMN_BITS),
+                "group": Out(CHANNEL_BITS),
+                "column": Out(COLUMN_BITS),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -288,26 +297,9 @@ class Channel(wiring.Component):
         m.d.sync += [self.op_done.eq(lanes.op_done), self.attention_done.eq(attention.att_done)]
 
     def _bus(self, m):
-        fetch, writer, bus = self._fetch, self._writer, self.bus
-        for name in ("araddr", "arlen", "arsize", "arburst", "arvalid", "rready"):
-            m.d.comb += getattr(bus, name).eq(getattr(fetch, name))
-        for name in ("arready", "rdata", "rresp", "rlast", "rvalid"):
-            m.d.comb += getattr(fetch, name).eq(getattr(bus, name))
-        for name in (
-            "awaddr",
-            "awlen",
-            "awsize",
-            "awburst",
-            "awvalid",
-            "wdata",
-            "wstrb",
-            "wlast",
-            "wvalid",
-            "bready",
-        ):
-            m.d.comb += getattr(bus, name).eq(getattr(writer, name))
-        for name in ("awready", "wready", "bresp", "bvalid"):
-            m.d.comb += getattr(writer, name).eq(getattr(bus, name))
+        fetch, writer = self._fetch, self._writer
+        connect(m, fetch.bus, flipped(self.bus.read))
+        connect(m, writer.bus, flipped(self.bus.write))
         abort, clear = Signal(), Signal()
         m.d.sync += [abort.eq(self.abort), clear.eq(self.clear)]
         for unit in (fetch, writer):

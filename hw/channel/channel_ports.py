@@ -3,10 +3,11 @@
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..axi import AxiMaster
+from ..axi import ADDRESS_BITS, AxiMaster
 from ..config import Engine
 from ..types import (
     BEAT_ADDRESS,
+    CHANNEL_BITS,
     ChannelCommand,
     DrainRequest,
     KvCommand,
@@ -20,9 +21,9 @@ def channel_signature(engine: Engine) -> wiring.Signature:
     """Ports of a `Channel`."""
     return wiring.Signature(
         {
-            "index": In(5),
-            "pointer": In(64),
-            "io_pointer": In(64),
+            "index": In(CHANNEL_BITS),
+            "pointer": In(ADDRESS_BITS),
+            "io_pointer": In(ADDRESS_BITS),
             "ring": In(RingShape),
             "logit_base": In(BEAT_ADDRESS),
             "command_valid": In(1),
@@ -47,7 +48,7 @@ def channel_signature(engine: Engine) -> wiring.Signature:
             "write_quiet": Out(1),
             "fault": Out(1),
             "fault_write": Out(1),
-            "fault_address": Out(64),
+            "fault_address": Out(ADDRESS_BITS),
             "bus": Out(AxiMaster(engine.beat_bytes)),
         }
     )

@@ -10,17 +10,17 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
-from ..axi import BURST_INCR, MAX_BURST, byte_address
+from ..axi import ADDRESS_BITS, BURST_INCR, LENGTH_BITS, MAX_BURST, AxiRead, byte_address
 from ..config import Engine
 from ..interface import Traffic
 from ..lib.slice import Slice
-from ..types import BEAT_ADDRESS, ChannelCommand, Work, beat_layout
+from ..types import BEAT_ADDRESS, CHANNEL_BITS, COLUMN_BITS, TRAFFIC_BITS, ChannelCommand, Work, beat_layout
 from .burst import RUN, BurstMerger
 from .gather import ROW
 from .receive import TAGS, Receiver
 
 SCALE_BEATS = 2  # beats of scales behind a head tile
-ADDRESSED = data.StructLayout({"address": 64, "len": 8})  # a burst as AR has it
+ADDRESSED = data.StructLayout({"address": ADDRESS_BITS, "len": LENGTH_BITS})  # a burst as AR has it
 
 
 class _Runs(wiring.Component):
@@ -38,17 +38,17 @@ class _Runs(wiring.Component):
         super().__init__(
             {
                 "commands": In(stream.Signature(ChannelCommand)),
-                "columns": Out(6),
+                "columns": Out(COLUMN_BITS),
                 "log_groups": Out(3),
-                "group": In(5),
+                "group": In(CHANNEL_BITS),
                 "active": In(1),
-                "index": In(5),
+                "index": In(CHANNEL_BITS),
                 "rows": In(stream.Signature(ROW)),
                 "issued": In(1),
                 "fenced": Out(1),
                 "fencing": Out(1),
                 "runs": Out(stream.Signature(RUN)),
-                "traffic": Out(4),
+                "traffic": Out(TRAFFIC_BITS),
                 "io": Out(1),
                 "idle": In(1),
             }
@@ -175,7 +175,7 @@ class Fetch(wiring.Component):
         No burst is on AR or in flight.
     fault, fault_address : Out
         A response was not OKAY; address of its burst. Held until reset.
-    ar*, r* : AXI4, see `axi.AxiMaster`
+    bus : Out(AxiRead)
     """
 
     LATENCY = 1 + BurstMerger.LATENCY + 1
@@ -188,36 +188,26 @@ class Fetch(wiring.Component):
         super().__init__(
             {
                 "commands": In(stream.Signature(ChannelCommand)),
-                "columns": Out(6),
+                "columns": Out(COLUMN_BITS),
                 "log_groups": Out(3),
-                "group": In(5),
+                "group": In(CHANNEL_BITS),
                 "active": In(1),
-                "index": In(5),
+                "index": In(CHANNEL_BITS),
                 "rows": In(stream.Signature(ROW)),
                 "kv_runs": In(stream.Signature(RUN)),
                 "kv_issued": In(1),
                 "kv": Out(stream.Signature(beat)),
                 "beats": Out(stream.Signature(beat)),
-                "pointer": In(64),
-                "io_pointer": In(64),
-                "count_index": In(4),
+                "pointer": In(ADDRESS_BITS),
+                "io_pointer": In(ADDRESS_BITS),
+                "count_index": In(TRAFFIC_BITS),
                 "count": Out(32),
                 "clear": In(1),
                 "abort": In(1),
                 "quiet": Out(1),
                 "fault": Out(1),
-                "fault_address": Out(64),
-                "araddr": Out(64),
-                "arlen": Out(8),
-                "arsize": Out(3),
-                "arburst": Out(2),
-                "arvalid": Out(1),
-                "arready": In(1),
-                "rdata": In(8 * engine.beat_bytes),
-                "rresp": In(2),
-                "rlast": In(1),
-                "rvalid": In(1),
-                "rready": Out(1),
+                "fault_address": Out(ADDRESS_BITS),
+                "bus": Out(AxiRead(engine.beat_bytes)),
             }
         )
 
@@ -240,22 +230,21 @@ class Fetch(wiring.Component):
             runs.active.eq(self.active),
             runs.index.eq(self.index),
             runs.idle.eq(merger.idle),
-            self.rready.eq(receiver.rready),
+            receiver.rdata.eq(self.bus.rdata),
+            receiver.rresp.eq(self.bus.rresp),
+            receiver.rlast.eq(self.bus.rlast),
+            receiver.rvalid.eq(self.bus.rvalid),
+            self.bus.rready.eq(receiver.rready),
+            receiver.pointer.eq(self.pointer),
+            receiver.io_pointer.eq(self.io_pointer),
+            receiver.abort.eq(self.abort),
+            receiver.clear.eq(self.clear),
+            receiver.count_index.eq(self.count_index),
+            self.count.eq(receiver.count),
+            self.quiet.eq(receiver.quiet),
+            self.fault.eq(receiver.fault),
+            self.fault_address.eq(receiver.fault_address),
         ]
-        for name in (
-            "rdata",
-            "rresp",
-            "rlast",
-            "rvalid",
-            "pointer",
-            "io_pointer",
-            "abort",
-            "clear",
-            "count_index",
-        ):
-            m.d.comb += getattr(receiver, name).eq(getattr(self, name))
-        for name in ("count", "quiet", "fault", "fault_address"):
-            m.d.comb += getattr(self, name).eq(getattr(receiver, name))
         self._issue(m, merger, kv_merger)
         self._fence(m, kv_merger)
         return m
@@ -271,7 +260,8 @@ class Fetch(wiring.Component):
         plenty, within = Signal(init=1), Signal(init=1)
         main, kv, tags = merger.o, kv_merger.o, receiver.tags
         main_go, kv_go = Signal(), Signal()
-        pointer = Signal(64)  # of the runs' buffer, a cycle behind `io`, which changes before the runs come
+        # Of the runs' buffer, a cycle behind `io`, which changes before the runs come.
+        pointer = Signal(ADDRESS_BITS)
         m.d.sync += pointer.eq(Mux(runs.io, self.io_pointer, self.pointer))
         free = output.i.ready & tags.ready & ~self.abort
         # the choice does not depend on what allows the burst to go: addresses are summed meanwhile
@@ -297,12 +287,12 @@ class Fetch(wiring.Component):
                     byte_address(self.pointer, kv.p.address, engine.beat_bytes),
                 )
             ),
-            self.arvalid.eq(output.o.valid),
-            output.o.ready.eq(self.arready),
-            self.araddr.eq(output.o.p.address),
-            self.arlen.eq(output.o.p.len),
-            self.arsize.eq(engine.beat_bytes.bit_length() - 1),
-            self.arburst.eq(BURST_INCR),
+            self.bus.arvalid.eq(output.o.valid),
+            output.o.ready.eq(self.bus.arready),
+            self.bus.araddr.eq(output.o.p.address),
+            self.bus.arlen.eq(output.o.p.len),
+            self.bus.arsize.eq(engine.beat_bytes.bit_length() - 1),
+            self.bus.arburst.eq(BURST_INCR),
         ]
 
         def flagged(value):

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from ..config import Engine
-from ..types import beat_layout
+from ..types import CHANNEL_BITS, beat_layout
 
 SCALE_BITS = 16
 LOGIT_BITS = 48
@@ -70,7 +70,7 @@ class Head(wiring.Component):
         self.LATENCY = engine.lanes + 4
         super().__init__(
             {
-                "index": In(5),
+                "index": In(CHANNEL_BITS),
                 "start": In(1),
                 "scale": In(
                     wiring.Signature(

@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import Engine
-from ..types import ChannelCommand, Item, Work, beat_layout
+from ..types import ACC_ADDRESS, BEATS_BITS, CHANNEL_BITS, ChannelCommand, Item, Work, beat_layout
 
 
 class _Mode(data.Struct):
@@ -14,8 +14,8 @@ class _Mode(data.Struct):
     matrix: 1
     head: 1
     side: 1  # DIRECT_READ of this channel
-    beats: 6  # beats of an item, less one
-    acc: 6
+    beats: BEATS_BITS  # beats of an item, less one
+    acc: ACC_ADDRESS
     count: 12  # tiles or beats left, less one
 
 
@@ -26,7 +26,7 @@ class Token(data.Struct):
     head: 1  # a product of HEAD is in the lanes
     tile: 1  # end of a tile
     last: 1  # end of a MATRIX command
-    word: 6  # accumulator word
+    word: ACC_ADDRESS  # accumulator word
 
 
 class LaneControl(wiring.Component):
@@ -52,7 +52,7 @@ class LaneControl(wiring.Component):
                 "commands": In(stream.Signature(ChannelCommand)),
                 "items": In(stream.Signature(Item)),
                 "beats": In(stream.Signature(beat_layout(engine))),
-                "index": In(5),
+                "index": In(CHANNEL_BITS),
                 "scale_ready": In(1),
                 "head_idle": In(1),
                 "token": Out(Token),
@@ -69,8 +69,8 @@ class LaneControl(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         mode = Signal(_Mode)
-        left = Signal(6)  # beats of the item after this one
-        word = Signal(6)
+        left = Signal(BEATS_BITS)  # beats of the item after this one
+        word = Signal(ACC_ADDRESS)
         done = Signal()  # the running command ends with this cycle
         with m.If(mode.matrix):
             self._matrix(m, mode, done, left, word)

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..config import Engine
 from ..lib.queue import Queue
-from ..types import BEAT_ADDRESS, ChannelCommand, Item, Source, beat_layout, write_layout
+from ..types import BEAT_ADDRESS, CHANNEL_BITS, ChannelCommand, Item, Source, beat_layout, write_layout
 from .accumulator import AccumulatorBank
 from .drain_port import DrainPort, drain_port
 from .head import Head
@@ -81,7 +81,7 @@ class LaneGroup(wiring.Component):
         self.HEAD_LATENCY = self._head.LATENCY + 3
         super().__init__(
             {
-                "index": In(5),
+                "index": In(CHANNEL_BITS),
                 "commands": In(stream.Signature(ChannelCommand)),
                 "items": In(stream.Signature(Item)),
                 "beats": In(stream.Signature(beat_layout(engine))),

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import Engine
 from ..lib.queue import Queue
-from ..types import KvCommand, RingShape, beat_layout, stage_layout
+from ..types import CHANNEL_BITS, KvCommand, RingShape, beat_layout, stage_layout
 from .burst import RUN
 
 QUEUE = 8  # commands whose beats are on the way
@@ -47,7 +47,7 @@ class Loader(wiring.Component):
             {
                 "ring": In(RingShape),
                 "half": In(range(engine.query_words + 1)),
-                "group": In(5),
+                "group": In(CHANNEL_BITS),
                 "active": In(1),
                 "commands": In(stream.Signature(KvCommand)),
                 "runs": Out(stream.Signature(RUN)),

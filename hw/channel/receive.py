@@ -6,17 +6,19 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from ..axi import RESP_OKAY, byte_address
+from ..axi import ADDRESS_BITS, BURST_BITS, RESP_OKAY, byte_address
 from ..config import Engine
 from ..lib.in_flight import InFlight
 from ..lib.queue import Queue
-from ..types import BEAT_ADDRESS, beat_layout
+from ..types import BEAT_ADDRESS, TRAFFIC_BITS, beat_layout
 
 TAGS = 64  # bursts in flight, and one
 KV_WAITING = 32  # KV beats that wait for the loader
 KV_SLACK = 3  # of these, beats that come before RREADY shows that there are too many
 
-TAG = data.StructLayout({"kv": 1, "io": 1, "address": BEAT_ADDRESS, "beats": 5, "traffic": 4})
+TAG = data.StructLayout(
+    {"kv": 1, "io": 1, "address": BEAT_ADDRESS, "beats": BURST_BITS, "traffic": TRAFFIC_BITS}
+)
 
 
 class Receiver(wiring.Component):
@@ -62,15 +64,15 @@ class Receiver(wiring.Component):
                 "kv": Out(stream.Signature(beat)),
                 "freed": Out(1),
                 "kv_taken": Out(1),
-                "count_index": In(4),
+                "count_index": In(TRAFFIC_BITS),
                 "count": Out(32),
                 "clear": In(1),
-                "pointer": In(64),
-                "io_pointer": In(64),
+                "pointer": In(ADDRESS_BITS),
+                "io_pointer": In(ADDRESS_BITS),
                 "abort": In(1),
                 "quiet": Out(1),
                 "fault": Out(1),
-                "fault_address": Out(64),
+                "fault_address": Out(ADDRESS_BITS),
                 "rdata": In(8 * engine.beat_bytes),
                 "rresp": In(2),
                 "rlast": In(1),
@@ -110,7 +112,7 @@ class Receiver(wiring.Component):
             failed.eq(taken & (self.rresp != RESP_OKAY)),
             last_tag.eq(tag),
         ]
-        beat = Signal(5)  # of the burst; only to check the memory
+        beat = Signal(BURST_BITS)  # of the burst; only to check the memory
         with m.If(taken):
             m.d.sync += [
                 beat.eq(Mux(self.rlast, 0, beat + 1)),

@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
-from ..axi import BURST_INCR, RESP_OKAY, byte_address
+from ..axi import ADDRESS_BITS, BURST_INCR, RESP_OKAY, AxiWrite, byte_address
 from ..config import Engine
 from ..lib.in_flight import InFlight
 from ..lib.queue import Queue
@@ -39,38 +39,24 @@ class Writer(wiring.Component):
         Nothing is queued, on the bus, or awaits a response.
     fault, fault_address : Out
         A response was not OKAY; the address of its write. Held until reset.
-    aw*, w*, b* : AXI4, see `axi.AxiMaster`
+    bus : Out(AxiWrite)
     """
 
     LATENCY = 2
 
     def __init__(self, engine: Engine):
         self._engine = engine
-        beat = engine.beat_bytes
         super().__init__(
             {
                 "i": In(stream.Signature(write_layout(engine))),
                 "level": Out(range(DEPTH + 1)),
-                "pointer": In(64),
-                "io_pointer": In(64),
+                "pointer": In(ADDRESS_BITS),
+                "io_pointer": In(ADDRESS_BITS),
                 "abort": In(1),
                 "quiet": Out(1),
                 "fault": Out(1),
-                "fault_address": Out(64),
-                "awaddr": Out(64),
-                "awlen": Out(8),
-                "awsize": Out(3),
-                "awburst": Out(2),
-                "awvalid": Out(1),
-                "awready": In(1),
-                "wdata": Out(8 * beat),
-                "wstrb": Out(beat),
-                "wlast": Out(1),
-                "wvalid": Out(1),
-                "wready": In(1),
-                "bresp": In(2),
-                "bvalid": In(1),
-                "bready": Out(1),
+                "fault_address": Out(ADDRESS_BITS),
+                "bus": Out(AxiWrite(engine.beat_bytes)),
             }
         )
 
@@ -81,7 +67,7 @@ class Writer(wiring.Component):
         # Where each write went whose response is awaited; responses come in order.
         place = data.StructLayout({"io": 1, "address": BEAT_ADDRESS})
         m.submodules.places = places = InFlight(place, depth=OUTSTANDING)
-        m.submodules.addresses = addresses = Slice(64)
+        m.submodules.addresses = addresses = Slice(ADDRESS_BITS)
         m.submodules.words = words = Slice(8 * beat)
         connect(m, flipped(self.i), queue.i)
         head = queue.o.p
@@ -94,29 +80,29 @@ class Writer(wiring.Component):
             places.i.valid.eq(take),
             places.i.p.io.eq(head.io),
             places.i.p.address.eq(head.address),
-            places.pop.eq(self.bvalid),
+            places.pop.eq(self.bus.bvalid),
             addresses.i.valid.eq(take),
             addresses.i.p.eq(self._address(head)),
-            self.awvalid.eq(addresses.o.valid),
-            self.awaddr.eq(addresses.o.p),
-            addresses.o.ready.eq(self.awready),
+            self.bus.awvalid.eq(addresses.o.valid),
+            self.bus.awaddr.eq(addresses.o.p),
+            addresses.o.ready.eq(self.bus.awready),
             words.i.valid.eq(take),
             words.i.p.eq(head.data),
-            self.wvalid.eq(words.o.valid),
-            self.wdata.eq(words.o.p),
-            words.o.ready.eq(self.wready),
-            self.awlen.eq(0),
-            self.awsize.eq(exact_log2(beat)),
-            self.awburst.eq(BURST_INCR),
-            self.wstrb.eq((1 << beat) - 1),
-            self.wlast.eq(1),
-            self.bready.eq(1),
+            self.bus.wvalid.eq(words.o.valid),
+            self.bus.wdata.eq(words.o.p),
+            words.o.ready.eq(self.bus.wready),
+            self.bus.awlen.eq(0),
+            self.bus.awsize.eq(exact_log2(beat)),
+            self.bus.awburst.eq(BURST_INCR),
+            self.bus.wstrb.eq((1 << beat) - 1),
+            self.bus.wlast.eq(1),
+            self.bus.bready.eq(1),
         ]
         # of the response of the cycle before
         failed, where = Signal(), Signal(place)
         m.d.comb += self.quiet.eq(~queue.o.valid & places.empty & ~failed)
-        m.d.sync += [failed.eq(self.bvalid & (self.bresp != RESP_OKAY)), where.eq(places.oldest)]
-        with m.If(self.bvalid):
+        m.d.sync += [failed.eq(self.bus.bvalid & (self.bus.bresp != RESP_OKAY)), where.eq(places.oldest)]
+        with m.If(self.bus.bvalid):
             m.d.sync += Assert(~places.empty, "a response to no write")
         with m.If(failed & ~self.fault):
             m.d.sync += [self.fault.eq(1), self.fault_address.eq(self._address(where))]

@@ -19,10 +19,13 @@ from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal
 import symlight
 from symlight.base.files import write_whole
 
+from ..axi import axi_pins
 from ..channel.channel import Channel
 from ..config import Engine
 from ..interface import KERNEL_NAME
-from ..top import CHANNEL_MODULE, IDENTITY_MODULE, OWN_REGISTER, Kernel
+from ..kernel.channels import CHANNEL_MODULE, OWN_REGISTER
+from ..kernel.parts import IDENTITY_MODULE
+from ..top import Kernel
 from .manifest import CLOCK_PORT, CONTROL_PORT, INTERRUPT_PORT, RESET_PORT, kernel_manifest
 from .verilog import plain
 
@@ -48,8 +51,7 @@ class _Shell(Elaboratable):
         buses = {CONTROL_PORT: self.kernel.control}
         buses |= {f"m_axi_hbm{k:02d}": bus for k, bus in enumerate(self.kernel.hbm)}
         for prefix, bus in buses.items():
-            for path, _member, value in bus.signature.flatten(bus):
-                signals[f"{prefix}_{path[0]}"] = value
+            signals |= {f"{prefix}_{name}": value for name, value in axi_pins(bus).items()}
         return {name: (signal, None) for name, signal in signals.items()}
 
     def elaborate(self, platform):

@@ -6,7 +6,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import Engine
-from ..types import ChannelCommand, Header, KvCommand, OpEntry, Task, Work
+from ..types import BEAT_ADDRESS, ChannelCommand, Header, KvCommand, OpEntry, Task, Work
 
 SPACING = 6  # cycles between two commands: the round trip of the channels' `room` (registers on both ways)
 WAIT = (1 << SPACING) - 1
@@ -78,7 +78,7 @@ class Dispatcher(wiring.Component):
         waits = wait[0]
         info = Signal(PassInfo)
         side_bits = self._engine.side_channels.bit_length() - 1
-        row, row_beats, offset = Signal(16), Signal(8), Signal(24)
+        row, row_beats, offset = Signal(16), Signal(8), Signal(BEAT_ADDRESS)
         embed_base = Signal.like(self.command.base)
         m.d.sync += [
             self.command_valid.eq(0),

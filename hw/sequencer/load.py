@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from ..config import Engine
 from ..interface import MAILBOX_MAGIC, Traffic
 from ..types import (
+    BEAT_ADDRESS,
     ENTRY_BYTES,
     PARAMETER_BITS,
     BroadcastKind,
@@ -18,6 +19,7 @@ from ..types import (
 )
 
 CHUNK = 1024  # beats of one DIRECT_READ command
+GELU_INDEX = 5  # of a word of the GELU table
 
 
 class LoadUnit(wiring.Component):
@@ -62,7 +64,7 @@ class LoadUnit(wiring.Component):
                 "parameter_index": Out(13),
                 "parameter_word": Out(data.ArrayLayout(PARAMETER_BITS, lanes)),
                 "gelu_valid": Out(1),
-                "gelu_index": Out(5),
+                "gelu_index": Out(GELU_INDEX),
                 "gelu_word": Out(data.ArrayLayout(signed(8), lanes)),
                 "gelu_busy": In(1),
                 "cast_valid": Out(1),
@@ -74,7 +76,7 @@ class LoadUnit(wiring.Component):
         m = Module()
         self._arriving = arriving = Signal(16)  # beats of the section still to come
         requested = Signal(16)  # beats of the section still to ask for
-        base = Signal(24)
+        base = Signal(BEAT_ADDRESS)
         section = Signal(3)
         gelu = section == 3
         chunk = Signal(range(CHUNK + 1))

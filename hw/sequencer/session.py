@@ -42,7 +42,7 @@ class Session(wiring.Component):
         self._loaded, self._clean = Signal(), Signal()
         self._reason, self._error = Signal(StopReason), Signal(ErrorCode)
         self._error_channel, self._error_address = Signal(CHANNEL_BITS), Signal(32)
-        self._cycles, self._timer = Signal(48), Signal(6)
+        self._cycles, self._timer = Signal(48), Signal(range(QUIET_CYCLES + 1))
         self._watchdog = Signal(48)
         self._lost = Signal()  # an answer is: a late one would be taken for another's
         pulses = (

@@ -7,12 +7,12 @@ first, normalise after statistics).
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
 
 from ..config import Engine
-from ..types import BroadcastKind, DrainRequest, Header, OpEntry, Source, Task
-from ..vector.words import Route, WordOp
+from ..types import BEATS_BITS, COLUMN_BITS, HEAD_WORDS_BITS, BroadcastKind, Source, Task
+from ..vector.words import Route
 from .phase_counters import PhaseCounters
+from .task_ports import task_signature
 
 TABLE_CYCLES = 3  # cycles from an index to its entry
 # Cycles between tasks; the estimate (sim/estimate) counts on them.
@@ -34,75 +34,19 @@ class TaskRunner(wiring.Component):
     reciprocal_latency : int
         Cycles between a WEIGHT word op and the first MIX word op of the same head.
 
-    Members
-    -------
-    header, head_pass, go : In
-        Shape; whether the head is evaluated; pulse that starts a pass.
-    index, entry : Out, In
-        Port of the operation table.
-    current : Out
-        Entry of the running task, for the vector unit.
-    op_ready, attention_ready : In
-        All channels have finished the next operation, their attention.
-    op_consume, attention_consume : Out
-    op_valid, op, request_valid, request : Out
-        Word operation and the drain request of the same cycle.
-    done, statistics_done : In
-        From the vector unit.
-    sampling, sample, sampled : In, Out, In
-        Whether a token is drawn after the head; pulse that asks for it; pulse when it is there.
-    embed_start, embed_active : Out
-        The embedding row is expected.
-    active_valid, active : In
-        Nonzero elements of a broadcast word.
-    add_valid, add_index, add_amount : Out
-        Additions to the counters; at most three in a row, then many cycles none.
-    finished : Out
-        Pulse: the pass is over; with `pass_cycles`.
-    running : Out
+    Members: `task_signature`.
     """
 
     def __init__(self, engine: Engine, *, reciprocal_latency: int):
         self._engine, self._reciprocal_latency = engine, reciprocal_latency
-        super().__init__(
-            {
-                "header": In(Header),
-                "head_pass": In(1),
-                "go": In(1),
-                "index": Out(10),
-                "entry": In(OpEntry),
-                "current": Out(OpEntry),
-                "op_ready": In(1),
-                "attention_ready": In(1),
-                "op_consume": Out(1),
-                "attention_consume": Out(1),
-                "op_valid": Out(1),
-                "op": Out(WordOp),
-                "request_valid": Out(1),
-                "request": Out(DrainRequest),
-                "done": In(1),
-                "statistics_done": In(1),
-                "sampling": In(1),
-                "sample": Out(1),
-                "sampled": In(1),
-                "embed_start": Out(1),
-                "embed_active": Out(1),
-                "active_valid": In(1),
-                "active": In(range(engine.lanes + 1)),
-                "add_valid": Out(1),
-                "add_index": Out(7),
-                "add_amount": Out(32),
-                "finished": Out(1),
-                "pass_cycles": Out(32),
-                "running": Out(1),
-            }
-        )
+        super().__init__(task_signature(engine))
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.phase_counters = self._phase_counters = PhaseCounters(self._engine)
-        self._word, self._column, self._offset = Signal(8), Signal(6), Signal(6)
-        self._sub, self._part = Signal(8), Signal(5)
+        self._word, self._column = Signal(8), Signal(COLUMN_BITS)
+        self._offset = Signal(BEATS_BITS)
+        self._sub, self._part = Signal(8), Signal(HEAD_WORDS_BITS)
         self._ending = Signal()  # the next entry is taken over
         self._timer = Signal(range(max(TABLE_CYCLES, self._reciprocal_latency) + 1))
         self._elapsed = Signal(init=1)  # the timer is 0
@@ -149,11 +93,11 @@ class TaskRunner(wiring.Component):
         self._words_last = Signal(8)
         for name, bits, value in (
             ("width_last", 8, header.width_words),
-            ("heads_last", 6, ring.heads),
-            ("columns_last", 6, ring.columns),
-            ("head_last", 5, ring.head_words),
+            ("heads_last", BEATS_BITS, ring.heads),
+            ("columns_last", COLUMN_BITS, ring.columns),
+            ("head_last", HEAD_WORDS_BITS, ring.head_words),
             ("query_last", 8, header.query_words),
-            ("slice_last", 6, entry.slice),
+            ("slice_last", BEATS_BITS, entry.slice),
         ):
             register = Signal(bits, name=name)
             setattr(self, f"_{name}", register)

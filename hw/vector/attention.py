@@ -5,6 +5,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from symlight.model.ops import DEN_BITS
+
 from ..config import Engine
 from ..lib.pipeline import Pipeline
 from ..types import OpEntry, drain_layout
@@ -60,10 +62,10 @@ class FusionPath(wiring.Component):
             depth=max(2, 1 << (self._engine.heads - 1).bit_length()),
             init=[],
         )
-        held = [Signal(24, name=f"held{i}") for i in range(lanes)]
+        held = [Signal(DEN_BITS, name=f"held{i}") for i in range(lanes)]
         fresh = self.weight_valid & self.weight_tag.fresh
         with m.If(fresh):
-            m.d.sync += [held[i].eq(self.weight_word[i][:24]) for i in range(lanes)]
+            m.d.sync += [held[i].eq(self.weight_word[i][:DEN_BITS]) for i in range(lanes)]
         pipe = Pipeline(m, self.weight_valid, 2 + reciprocal.LATENCY)
         lane = pipe.carry(0, 1, self.weight_tag.sub, "lane")
         den = pipe.reg(2, Array(held)[lane], "den")

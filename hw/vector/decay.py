@@ -4,6 +4,9 @@ from amaranth.hdl import Cat, Module, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from symlight.model.config import PRE_BITS
+from symlight.model.ops import REQUANTISED_BITS
+
 from ..lib.pipeline import Pipeline, half_down, saturate
 
 
@@ -32,7 +35,7 @@ class DecayUpdate(wiring.Component):
         super().__init__(
             {
                 "i_valid": In(1),
-                "y": In(data.ArrayLayout(signed(18), lanes)),
+                "y": In(data.ArrayLayout(signed(REQUANTISED_BITS), lanes)),
                 "h": In(data.ArrayLayout(signed(16), lanes)),
                 "beta": In(data.ArrayLayout(16, lanes)),
                 "o_valid": Out(1),
@@ -56,7 +59,7 @@ class DecayUpdate(wiring.Component):
 
 
 class ResidualSum(wiring.Component):
-    """pre = sat(2 * residual + y, 18) for each lane (`model.ops.residual_sum`).
+    """pre = sat(2 * residual + y, PRE_BITS) for each lane (`model.ops.residual_sum`).
 
     Latency 1 cycle, a word a cycle, no back-pressure.
 
@@ -80,10 +83,10 @@ class ResidualSum(wiring.Component):
         super().__init__(
             {
                 "i_valid": In(1),
-                "y": In(data.ArrayLayout(signed(18), lanes)),
+                "y": In(data.ArrayLayout(signed(REQUANTISED_BITS), lanes)),
                 "residual": In(data.ArrayLayout(signed(16), lanes)),
                 "o_valid": Out(1),
-                "pre": Out(data.ArrayLayout(signed(18), lanes)),
+                "pre": Out(data.ArrayLayout(signed(PRE_BITS), lanes)),
             }
         )
 
@@ -92,6 +95,6 @@ class ResidualSum(wiring.Component):
         pipe = Pipeline(m, self.i_valid, self.LATENCY)
         for lane in range(self._lanes):
             total = self.y[lane] + (self.residual[lane] << 1)
-            m.d.comb += self.pre[lane].eq(pipe.reg(1, saturate(total, 18), f"pre{lane}"))
+            m.d.comb += self.pre[lane].eq(pipe.reg(1, saturate(total, PRE_BITS), f"pre{lane}"))
         m.d.comb += self.o_valid.eq(pipe.valid[-1])
         return m

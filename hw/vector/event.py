@@ -4,8 +4,10 @@ from amaranth.hdl import Module, Mux, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from symlight.model.ops import REQUANTISED_BITS
+
 from ..lib.pipeline import ROUNDING_SHIFT, Pipeline, rounding_shift, saturate127
-from ..types import ACC_BITS
+from ..types import ACC_BITS, SHIFT_BITS
 from .requantise import Requantise
 
 
@@ -49,7 +51,7 @@ class Eventise(wiring.Component):
                 "multiplier": In(data.ArrayLayout(15, lanes)),
                 "shift": In(data.ArrayLayout(6, lanes)),
                 "y_valid": Out(1),
-                "y": Out(data.ArrayLayout(signed(18), lanes)),
+                "y": Out(data.ArrayLayout(signed(REQUANTISED_BITS), lanes)),
                 "o_valid": Out(1),
                 "e": Out(data.ArrayLayout(signed(8), lanes)),
             }
@@ -110,7 +112,7 @@ class ScalarEvent(wiring.Component):
                 "x": In(data.ArrayLayout(signed(16), lanes)),
                 "threshold": In(15),
                 "multiplier": In(15),
-                "shift": In(6),
+                "shift": In(SHIFT_BITS),
                 "o_valid": Out(1),
                 "e": Out(data.ArrayLayout(signed(8), lanes)),
             }

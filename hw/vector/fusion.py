@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from symlight.model.ops import DEN_BITS, OUTPUT_FRAC, RECIPROCAL_FRAC
 
 from ..lib.pipeline import ROUNDING_SHIFT, Pipeline, highest, rounding_shift
-from ..types import ACC_BITS
+from ..types import ACC_BITS, SHIFT_BITS
 from .requantise import SPLIT, WIDE_PRODUCT, partial_products
 
 RECIPROCAL_BITS = RECIPROCAL_FRAC + 2  # recip is at most 2^17
@@ -131,7 +131,7 @@ class MixFusion(wiring.Component):
                 "recip": In(RECIPROCAL_BITS),
                 "gain_o": In(15),
                 "gain_h": In(15),
-                "shift": In(6),
+                "shift": In(SHIFT_BITS),
                 "o_valid": Out(1),
                 "m": Out(data.ArrayLayout(signed(8), lanes)),
             }

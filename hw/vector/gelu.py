@@ -6,6 +6,8 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from symlight.model.ops import REQUANTISED_BITS
+
 from ..lib.pipeline import Pipeline, saturate
 
 ENTRIES = 256
@@ -44,7 +46,7 @@ class Gelu(wiring.Component):
         super().__init__(
             {
                 "i_valid": In(1),
-                "y": In(data.ArrayLayout(signed(18), lanes)),
+                "y": In(data.ArrayLayout(signed(REQUANTISED_BITS), lanes)),
                 "o_valid": Out(1),
                 "out": Out(word),
                 "w_valid": In(1),

@@ -19,6 +19,7 @@ from ..lib.pipeline import ROUNDING_SHIFT, Pipeline, adder_tree, highest, roundi
 
 WIDTH_BITS = 12  # a vector has up to 2048 elements
 SPREAD_BITS = 48  # width of Q
+EXPONENT_BITS = 5  # of its root
 _SPLIT = 17  # low bits of a wide factor: they fit the 18-bit side of a DSP
 
 
@@ -69,7 +70,7 @@ class LayerNormStatistics(wiring.Component):
                 "soon": Out(1),
                 "o_valid": Out(1),
                 "mean": Out(signed(PRE_BITS)),
-                "e": Out(5),
+                "e": Out(EXPONENT_BITS),
                 "r": Out(16),
             }
         )
@@ -173,7 +174,7 @@ class _Root(wiring.Component):
                 "soon": Out(1),
                 "o_valid": Out(1),
                 "mean": Out(signed(PRE_BITS)),
-                "e": Out(5),
+                "e": Out(EXPONENT_BITS),
                 "r": Out(16),
             }
         )
@@ -262,7 +263,7 @@ class LayerNormNormalise(wiring.Component):
                 "gamma": In(data.ArrayLayout(signed(16), lanes)),
                 "beta": In(data.ArrayLayout(signed(16), lanes)),
                 "mean": In(signed(PRE_BITS)),
-                "e": In(5),
+                "e": In(EXPONENT_BITS),
                 "r": In(16),
                 "gamma_shift": In(5),
                 "o_valid": Out(1),

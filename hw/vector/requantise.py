@@ -7,6 +7,8 @@ from amaranth.hdl import Cat, Module, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from symlight.model.ops import REQUANTISED_BITS
+
 from ..lib.pipeline import ROUNDING_SHIFT, Pipeline, rounding_shift
 from ..types import ACC_BITS
 
@@ -64,7 +66,7 @@ class Requantise(wiring.Component):
                 "multiplier": In(data.ArrayLayout(15, lanes)),
                 "shift": In(data.ArrayLayout(6, lanes)),
                 "o_valid": Out(1),
-                "y": Out(data.ArrayLayout(signed(18), lanes)),
+                "y": Out(data.ArrayLayout(signed(REQUANTISED_BITS), lanes)),
             }
         )
 
@@ -75,7 +77,7 @@ class Requantise(wiring.Component):
             x = wide_product(pipe, 0, self.acc[lane], self.multiplier[lane], f"product{lane}")
             amount = pipe.reg(1, (self.shift[lane] - 1)[:6], f"amount{lane}")
             amount = pipe.carry(1, WIDE_PRODUCT, amount, f"amount{lane}")
-            y = rounding_shift(pipe, WIDE_PRODUCT, x, amount, bits=18, name=f"y{lane}")
+            y = rounding_shift(pipe, WIDE_PRODUCT, x, amount, bits=REQUANTISED_BITS, name=f"y{lane}")
             m.d.comb += self.y[lane].eq(y)
         m.d.comb += self.o_valid.eq(pipe.valid[-1])
         return m

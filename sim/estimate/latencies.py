@@ -16,12 +16,12 @@ from symlight.hw.channel.channel import INPUT_REGISTERS, OUTPUT_REGISTERS, Chann
 from symlight.hw.channel.fetch import Fetch
 from symlight.hw.channel.gather import Gather
 from symlight.hw.channel.lanes import LaneGroup
-from symlight.hw.channel.read_scheduler import AHEAD
+from symlight.hw.channel.ring.read_scheduler import AHEAD
 from symlight.hw.config import Engine
+from symlight.hw.kernel.parts import BUS_REGISTERS
 from symlight.hw.sequencer import dispatch, tasks
 from symlight.hw.sequencer import phase_counters as phase_counters
 from symlight.hw.sequencer.store import Barrier
-from symlight.hw.top import BUS_REGISTERS
 from symlight.hw.vector.event import Eventise, StepThreshold
 from symlight.hw.vector.gelu import Gelu
 from symlight.hw.vector.layernorm import LayerNormStatistics

@@ -1,4 +1,4 @@
-"""How long attention walks over its staged slots: the rule of hw.channel.read_scheduler, a read at a time."""
+"""How long attention walks over its staged slots: a read at a time, by hw.channel.ring.read_scheduler."""
 
 from collections import deque
 from functools import cache

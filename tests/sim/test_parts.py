@@ -55,21 +55,20 @@ def _bits(width):
     return f"[{width - 1}:0] " if width > 1 else ""
 
 
-def _declare(prefix, flip=False):
+def _declare(ports):
     """Declarations of an AXI bus; all outputs of a master that asks for nothing are zero."""
     lines, idle = [], []
-    for name in AXI_PORTS:
-        is_input = (name in INPUTS) != flip
-        lines.append(f"  {'input' if is_input else 'output'} {_bits(WIDTHS.get(name, 1))}{prefix}{name};")
-        if not is_input:
-            idle.append(f"  assign {prefix}{name} = 0;")
+    for name, port in ports.items():
+        lines.append(f"  {'input' if name in INPUTS else 'output'} {_bits(WIDTHS.get(name, 1))}{port};")
+        if name not in INPUTS:
+            idle.append(f"  assign {port} = 0;")
     return lines, idle
 
 
 def channel_text(answer):
     """A channel whose output `y` is a register, or the expression `answer`."""
-    bus, idle = _declare("bus__")
-    ports = ["clk", "rst", "index", "x", "y", *(f"bus__{n}" for n in AXI_PORTS)]
+    bus, idle = _declare(AXI_PORTS)
+    ports = ["clk", "rst", "index", "x", "y", *AXI_PORTS.values()]
     return "\n".join(
         [
             f"module symlight_channel({', '.join(ports)});",
@@ -101,7 +100,7 @@ def kernel_text():
         lines.append(f"s_axi_control_{name}")
         body += [f"  output {_bits(width)}s_axi_control_{name};", f"  assign s_axi_control_{name} = 0;"]
     for k in range(CHANNELS):
-        bus, idle = _declare(f"m_axi_hbm{k:02d}_")
+        bus, idle = _declare({name: f"m_axi_hbm{k:02d}_{name}" for name in AXI_PORTS})
         body += bus + idle
         lines += [f"m_axi_hbm{k:02d}_{n}" for n in AXI_PORTS]
     inner = [
@@ -117,7 +116,7 @@ def kernel_text():
         inner += [f"  wire [69:0] y{k};", f"  place channel{k:02d}(clk, rst, 5'd{k}, n, y{k});"]
         places.append(f"y{k}")
     inner += [f"  always @(posedge clk) done <= ({' + '.join(places)}) == 70'd3006;", "endmodule", ""]
-    wires = ", ".join(f".bus__{n}({'0' if n in INPUTS else ''})" for n in AXI_PORTS)
+    wires = ", ".join(f".{port}({'0' if n in INPUTS else ''})" for n, port in AXI_PORTS.items())
     return "\n".join(
         [
             f"module symlight({', '.join(lines)});",

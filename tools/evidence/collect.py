@@ -8,7 +8,7 @@ from pathlib import Path
 from symlight.hw.compiler.generate import generate
 from symlight.hw.compiler.sources import generator_digest
 from symlight.hw.config import build, card
-from symlight.hw.top import CHANNEL_MODULE
+from symlight.hw.kernel.channels import CHANNEL_MODULE
 
 from . import boundaries, lint, utilisation
 from .levels import analyse

@@ -25,7 +25,7 @@ from symlight.hw.channel.accumulator import AccumulatorBank
 from symlight.hw.channel.fetch import Fetch
 from symlight.hw.channel.gather import Gather
 from symlight.hw.channel.lanes import LaneGroup
-from symlight.hw.channel.score import Score
+from symlight.hw.channel.ring.score import Score
 from symlight.hw.config import Engine, card
 from symlight.hw.sequencer.argmax import Argmax
 from symlight.hw.sequencer.dispatch import Dispatcher

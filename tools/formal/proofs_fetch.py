@@ -35,23 +35,29 @@ class Memory:
         Beats it accepted and has not sent.
     """
 
-    def __init__(self, m: Module, port, bursts: int):
+    def __init__(self, m: Module, bus, bursts: int):
         queue = Queue(8, depth=bursts)
         self.asked = Opened(queue)
         m.submodules.asked = self.asked.module
         self.sent, self.owed = Signal(8), Signal(16)
-        accepts, sends = port.arvalid & port.arready, port.rvalid & port.rready
+        accepts, sends = bus.arvalid & bus.arready, bus.rvalid & bus.rready
         m.d.comb += [
             queue.i.valid.eq(accepts),
-            queue.i.p.eq(port.arlen),
-            queue.o.ready.eq(sends & port.rlast),
-            Assume(~port.rvalid | queue.o.valid),
-            Assume(port.rlast == (self.sent == queue.o.p)),
+            queue.i.p.eq(bus.arlen),
+            queue.o.ready.eq(sends & bus.rlast),
+            Assume(~bus.rvalid | queue.o.valid),
+            Assume(bus.rlast == (self.sent == queue.o.p)),
         ]
-        assume_holds(m, port.rvalid, port.rready, Cat(port.rdata, port.rresp, port.rlast), "R holds")
+        assume_holds(
+            m,
+            bus.rvalid,
+            bus.rready,
+            Cat(bus.rdata, bus.rresp, bus.rlast),
+            "R holds",
+        )
         with m.If(sends):
-            m.d.sync += self.sent.eq(Mux(port.rlast, 0, self.sent + 1))
-        m.d.sync += self.owed.eq(self.owed + Mux(accepts, port.arlen + 1, 0) - sends)
+            m.d.sync += self.sent.eq(Mux(bus.rlast, 0, self.sent + 1))
+        m.d.sync += self.owed.eq(self.owed + Mux(accepts, bus.arlen + 1, 0) - sends)
         m.d.comb += Assert(~accepts | queue.i.ready, "no more bursts in flight than tags")
 
 
@@ -72,29 +78,30 @@ class ReadMaster(Proof):
 
     def claim(self, m: Module, dut: Opened):
         port = dut.component
+        bus = port.bus
         page = PAGE_BYTES // ENGINE.beat_bytes
         drive_freely(m, port, but=("pointer", "io_pointer"))
         self._callers(m, dut)
-        memory = Memory(m, port, TAGS)
+        memory = Memory(m, bus, TAGS)
         for name in ("merger", "kv_merger"):
             burst = dut.part(name).component.o
             m.d.comb += Assume(  # proofs_burst
                 ~burst.valid | (legal(burst.p, page) & (burst.p.less_one + 1 == burst.p.beats))
             )
 
-        payload = Cat(port.araddr, port.arlen)
-        holds(m, port.arvalid, port.arready, payload, "AR holds until ready")
+        payload = Cat(bus.araddr, bus.arlen)
+        holds(m, bus.arvalid, bus.arready, payload, "AR holds until ready")
         holds(m, port.beats.valid, port.beats.ready, port.beats.p, "beats hold until ready")
         holds(m, port.kv.valid, port.kv.ready, port.kv.p, "KV beats hold until ready", unless=port.abort)
         m.d.comb += [
-            Assert(~port.arvalid | (port.arlen < MAX_BURST), "a burst has 1 to 16 beats"),
+            Assert(~bus.arvalid | (bus.arlen < MAX_BURST), "a burst has 1 to 16 beats"),
             Assert(
-                ~port.arvalid
-                | ((port.araddr & (PAGE_BYTES - 1)) + (port.arlen + 1) * ENGINE.beat_bytes <= PAGE_BYTES),
+                ~bus.arvalid
+                | ((bus.araddr & (PAGE_BYTES - 1)) + (bus.arlen + 1) * ENGINE.beat_bytes <= PAGE_BYTES),
                 "no burst crosses 4 KB",
             ),
             Assert(
-                (1 << port.arsize == ENGINE.beat_bytes) & (port.arburst == BURST_INCR),
+                (1 << bus.arsize == ENGINE.beat_bytes) & (bus.arburst == BURST_INCR),
                 "full beats, incrementing",
             ),
         ]
@@ -137,12 +144,13 @@ class ReadMaster(Proof):
     def _reservation(self, m, dut, memory):
         """Beats asked for, and where they are."""
         port, receiver = dut.component, dut.part("receiver")
+        bus = port.bus
         tags, fifo, kv_queue = (receiver.part(name) for name in ("tags", "fifo", "kv_queue"))
         credit, kv_flying, beat = dut.signal("credit"), dut.signal("kv_flying"), receiver.signal("beat")
         head, level = tags.component.oldest, tags.signal("used")
         read = tags.memory().read_ports[0].addr
         main, kv = dut.part("merger").component.o, dut.part("kv_merger").component.o
-        main_go, kv_go, taken = dut.signal("main_go"), dut.signal("kv_go"), port.rvalid & port.rready
+        main_go, kv_go, taken = dut.signal("main_go"), dut.signal("kv_go"), bus.rvalid & bus.rready
         # Beats on the way, counted here.
         weights, others = Signal(16), Signal(16)
         m.d.sync += [
@@ -156,16 +164,16 @@ class ReadMaster(Proof):
                 "weight beats on the way fit the read FIFO",
             ),
             Assert(
-                port.rready | before(m, kv_queue.component.level > KV_WAITING - KV_SLACK, "crowded", init=1),
+                bus.rready | before(m, kv_queue.component.level > KV_WAITING - KV_SLACK, "crowded", init=1),
                 "R waits behind KV beats only",
             ),
             Assert(
                 ~kv_go | fencing | (others + kv.p.beats <= ENGINE.kv_inflight),
                 "KV beats on the way keep their limit",
             ),
-            Assert(~port.quiet | (memory.owed == 0) & ~port.arvalid, "quiet when every beat was taken"),
+            Assert(~port.quiet | (memory.owed == 0) & ~bus.arvalid, "quiet when every beat was taken"),
             Assert(
-                port.quiet | port.arvalid | (memory.owed != 0) | before(m, taken, "taken_before"),
+                port.quiet | bus.arvalid | (memory.owed != 0) | before(m, taken, "taken_before"),
                 "beats to come are not quiet",
             ),
         ]
@@ -202,7 +210,7 @@ class ReadMaster(Proof):
         # RREADY is a cycle late: what may come until it falls has room.
         self.invariant(
             m,
-            kv_queue.component.level + kv_queue.signal("fresh") + port.rready <= KV_WAITING,
+            kv_queue.component.level + kv_queue.signal("fresh") + bus.rready <= KV_WAITING,
             "KV beats have room",
         )
         legal_rows = (
@@ -216,7 +224,7 @@ class ReadMaster(Proof):
         self.invariant(m, memory.sent == beat, "beats of the burst")
         self.invariant(
             m,
-            (asked.level + port.arvalid + output.signal("waits") == level)
+            (asked.level + bus.arvalid + output.signal("waits") == level)
             & slice_invariant(output)
             & queue_invariant(memory.asked),
             "a tag a burst",
@@ -278,7 +286,7 @@ def _shy(dut):
 
 
 def _early_quiet(dut):
-    dut.module.d.comb += dut.component.quiet.eq(~dut.component.arvalid)
+    dut.module.d.comb += dut.component.quiet.eq(~dut.component.bus.arvalid)
 
 
 ReadMaster.broken = {

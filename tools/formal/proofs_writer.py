@@ -27,27 +27,28 @@ class WriteMaster(Proof):
 
     def claim(self, m: Module, dut: Opened):
         port, queue, places = dut.component, dut.part("queue"), dut.part("places")
+        bus = port.bus
         drive_freely(m, port, but=("pointer", "io_pointer"))
         for pointer in (port.pointer, port.io_pointer):
             m.d.comb += [pointer.eq(AnyConst(64)), Assume((pointer & (PAGE_BYTES - 1)) == 0)]
         assume_holds(m, port.i.valid, port.i.ready, port.i.p, "beats hold")
         addressed, written, answered = (
-            port.awvalid & port.awready,
-            port.wvalid & port.wready,
-            port.bvalid & port.bready,
+            bus.awvalid & bus.awready,
+            bus.wvalid & bus.wready,
+            bus.bvalid & bus.bready,
         )
 
         # Unanswered writes of which the memory has the address, has the word: it answers what it has both of.
         addresses, words = Signal(range(OUTSTANDING + 1)), Signal(range(OUTSTANDING + 1))
         m.d.sync += [addresses.eq(addresses + addressed - answered), words.eq(words + written - answered)]
-        m.d.comb += Assume(~port.bvalid | ((addresses != 0) & (words != 0)))
+        m.d.comb += Assume(~bus.bvalid | ((addresses != 0) & (words != 0)))
 
-        holds(m, port.awvalid, port.awready, port.awaddr, "AW holds until ready")
-        holds(m, port.wvalid, port.wready, port.wdata, "W holds until ready")
+        holds(m, bus.awvalid, bus.awready, bus.awaddr, "AW holds until ready")
+        holds(m, bus.wvalid, bus.wready, bus.wdata, "W holds until ready")
         m.d.comb += [
-            Assert((port.awlen == 0) & port.wlast & (port.awburst == BURST_INCR), "single beats"),
-            Assert((1 << port.awsize == BEAT) & port.wstrb.all(), "full beats"),
-            Assert(~port.awvalid | ((port.awaddr & (BEAT - 1)) == 0), "no write crosses 4 KB"),
+            Assert((bus.awlen == 0) & bus.wlast & (bus.awburst == BURST_INCR), "single beats"),
+            Assert((1 << bus.awsize == BEAT) & bus.wstrb.all(), "full beats"),
+            Assert(~bus.awvalid | ((bus.awaddr & (BEAT - 1)) == 0), "no write crosses 4 KB"),
             Assert(
                 ~addressed | (addresses < OUTSTANDING) | answered,
                 "writes in flight have a place for their response",
@@ -55,15 +56,15 @@ class WriteMaster(Proof):
             Assert(
                 ~written | (words < OUTSTANDING) | answered, "words in flight have a place for their response"
             ),
-            Assert(port.bready, "responses never wait"),
+            Assert(bus.bready, "responses never wait"),
             Assert(
-                ~port.quiet | ((addresses == 0) & (words == 0) & ~port.awvalid & ~port.wvalid),
+                ~port.quiet | ((addresses == 0) & (words == 0) & ~bus.awvalid & ~bus.wvalid),
                 "quiet when all is answered",
             ),
             Assert(
                 port.quiet
-                | port.awvalid
-                | port.wvalid
+                | bus.awvalid
+                | bus.wvalid
                 | (addresses != 0)
                 | (port.level != 0)
                 | queue.component.o.valid
@@ -87,14 +88,15 @@ class WriteMaster(Proof):
         self.invariant(m, aligned, "addresses of whole beats")
         self._order(m, dut)
         m.d.comb += [
-            Cover(port.awvalid & ~port.wvalid & (addresses != 0), "the word is taken before its address"),
-            Cover(~port.awvalid & port.wvalid, "the address is taken before its word"),
+            Cover(bus.awvalid & ~bus.wvalid & (addresses != 0), "the word is taken before its address"),
+            Cover(~bus.awvalid & bus.wvalid, "the address is taken before its word"),
             Cover(port.quiet & before(m, answered & port.fault, "answered"), "a fault, and quiet behind it"),
         ]
 
     def _order(self, m, dut):
         """A beat is marked when it goes in: behind the writes before it come its address and its word."""
         port, queue, take = dut.component, dut.part("queue"), dut.signal("take")
+        bus = port.bus
         put, dropped = port.i.valid & port.i.ready, queue.component.o.valid & queue.component.o.ready & ~take
         marked, ahead, beat = Signal(), Signal(range(DEPTH + 1)), Signal.like(port.i.p)
         with m.If(~marked & put & AnySeq(1)):
@@ -128,7 +130,7 @@ class WriteMaster(Proof):
         m.d.comb += Cover(issued & beat.io & (word.p == 0xA5), "a marked beat is written")
         # The response of a marked write is what `fault` reports.
         waits, places, before_it = Signal(), dut.part("places"), Signal(range(OUTSTANDING + 1))
-        answered = port.bvalid & port.bready
+        answered = bus.bvalid & bus.bready
         where = Signal.like(beat)
         with m.If(take & ~waits & AnySeq(1)):
             m.d.sync += [
@@ -152,7 +154,7 @@ class WriteMaster(Proof):
             ),
             "a marked write has its place",
         )
-        failing = waits & answered & (before_it == 0) & (port.bresp != 0)
+        failing = waits & answered & (before_it == 0) & (bus.bresp != 0)
         failed = before(m, before(m, failing, "failing") & ~port.fault, "failed")
         expected = byte_address(Mux(where.io, port.io_pointer, port.pointer), where.address, BEAT)
         expected = before(m, before(m, expected, "expected_next"), "expected")
@@ -178,7 +180,7 @@ def _crowd(dut):
 
 
 def _early_quiet(dut):
-    dut.module.d.comb += dut.component.quiet.eq(~dut.component.awvalid & ~dut.component.wvalid)
+    dut.module.d.comb += dut.component.quiet.eq(~dut.component.bus.awvalid & ~dut.component.bus.wvalid)
 
 
 def _wrong_address(dut):
@@ -189,7 +191,7 @@ def _wrong_address(dut):
 
 def _wrong_place(dut):
     with dut.module.If(dut.signal("failed")):
-        dut.module.d.sync += dut.component.fault_address.eq(dut.component.awaddr)
+        dut.module.d.sync += dut.component.fault_address.eq(dut.component.bus.awaddr)
 
 
 WriteMaster.broken = {

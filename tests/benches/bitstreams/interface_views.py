@@ -151,7 +151,7 @@ def _pointers(modules: dict[str, str], top: str, by_bits: dict[tuple[int, int], 
         channel = next((ports for ports in _instances(inside).values() if "io_pointer" in ports), None)
         if channel is None:
             continue
-        port = outside[_reference(body, connections["bus__arready"])[0]]
+        port = outside[_reference(body, connections["bus__read__arready"])[0]]
         for pointer in ("pointer", "io_pointer"):
             net, high, low = _reference(inside, channel[pointer])
             register, top_bit, bottom = _reference(body, connections[net])

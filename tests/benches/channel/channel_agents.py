@@ -8,28 +8,18 @@ from tests.benches.bench import Agent, bits, fields, stalls
 from tests.benches.channel.memory_bench import ReadMemory, WriteMemory, beat_at
 
 
-class Port:
-    """The channel's bus under the names of a plain memory port."""
-
-    def __init__(self, dut):
-        self._dut = dut
-
-    def __getattr__(self, name):
-        return getattr(self._dut, f"bus__{name}")
-
-
 class Reads(ReadMemory):
     """Read side of a shared memory. A burst returns what the memory held when it was accepted."""
 
     def __init__(self, bench, contents, beat_bytes, **patterns):
         super().__init__(bench, beat_bytes, **patterns)
-        self.dut, self.contents, self.words, self.known = Port(bench.dut), contents, deque(), 0
+        self.contents, self.words, self.known = contents, deque(), 0
 
     def drive(self):
         before = self.offered
         super().drive()
         if self.offered and not before:
-            self.dut.rdata.value = self.words.popleft()
+            self.port.rdata.value = self.words.popleft()
 
     def sample(self):
         super().sample()
@@ -44,7 +34,7 @@ class Writes(WriteMemory):
 
     def __init__(self, bench, contents, beat_bytes, **patterns):
         super().__init__(bench, beat_bytes, **patterns)
-        self.dut, self.contents, self.applied = Port(bench.dut), contents, 0
+        self.contents, self.applied = contents, 0
 
     def sample(self):
         super().sample()

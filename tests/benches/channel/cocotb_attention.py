@@ -7,8 +7,8 @@ import cocotb
 import numpy as np
 
 from symlight.hw.channel.attention import AttentionEngine
-from symlight.hw.channel.read_scheduler import AHEAD
-from symlight.hw.channel.score import Score
+from symlight.hw.channel.ring.read_scheduler import AHEAD
+from symlight.hw.channel.ring.score import Score
 from symlight.hw.types import BroadcastKind
 from symlight.sim.estimate.walk import walk_cycles
 from tests.benches.channel.attention_bench import LIMIT, PLACES, Driver

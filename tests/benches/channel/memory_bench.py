@@ -13,15 +13,26 @@ def beat_at(address: int, beat_bytes: int) -> int:
     return sum(((seed >> (8 * (k % 8))) + 37 * k & 255) << (8 * k) for k in range(beat_bytes))
 
 
+class Port:
+    """Memory port `prefix` of the design under the names that AXI has for its signals."""
+
+    def __init__(self, dut, prefix):
+        self._dut, self._prefix = dut, prefix
+
+    def __getattr__(self, name):
+        return getattr(self._dut, f"{self._prefix}__{name}")
+
+
 class ReadMemory(Agent):
-    """Read slave of the ports ar*, r*. Serves bursts in order after `delay` cycles.
+    """Read slave of port `bus`. Serves bursts in order after `delay` cycles.
 
     `bursts` holds (byte address, beats) as accepted, `beats` the number of beats taken; `faulty` byte
     addresses answer SLVERR.
     """
 
-    def __init__(self, bench, beat_bytes, stall="never", idle="never", delay=5):
+    def __init__(self, bench, beat_bytes, stall="never", idle="never", delay=5, bus="bus"):
         super().__init__(bench)
+        self.port = Port(bench.dut, bus)
         self.beat_bytes, self.delay = beat_bytes, delay
         self.stall, self.gap = stalls(bench.rng, stall), stalls(bench.rng, idle)
         # pending: [ready cycle, next address, beats left]
@@ -33,30 +44,30 @@ class ReadMemory(Agent):
         return f"memory: {len(self.bursts)} bursts, {self.beats} beats, {len(self.pending)} pending"
 
     def idle(self):
-        self.dut.arready.value = self.dut.rvalid.value = 0
+        self.port.arready.value = self.port.rvalid.value = 0
         self.accept, self.offered, self.held = False, False, None
         self.pending.clear()
 
     def drive(self):
-        dut = self.dut
+        port = self.port
         self.accept = not next(self.stall)
-        dut.arready.value = int(self.accept)
+        port.arready.value = int(self.accept)
         if not self.offered:
             self.offered = (
                 bool(self.pending) and self.pending[0][0] <= self.bench.cycle and not next(self.gap)
             )
-            dut.rvalid.value = int(self.offered)
-            dut.rdata.value = self.bench.rng.getrandbits(8 * self.beat_bytes)
-            dut.rlast.value, dut.rresp.value = self.bench.rng.getrandbits(1), self.bench.rng.getrandbits(2)
+            port.rvalid.value = int(self.offered)
+            port.rdata.value = self.bench.rng.getrandbits(8 * self.beat_bytes)
+            port.rlast.value, port.rresp.value = self.bench.rng.getrandbits(1), self.bench.rng.getrandbits(2)
             if self.offered:
                 _, address, left = self.pending[0]
-                dut.rdata.value = beat_at(address, self.beat_bytes)
-                dut.rlast.value = int(left == 1)
-                dut.rresp.value = SLVERR if address in self.faulty else OKAY
+                port.rdata.value = beat_at(address, self.beat_bytes)
+                port.rlast.value = int(left == 1)
+                port.rresp.value = SLVERR if address in self.faulty else OKAY
 
     def sample(self):
-        dut = self.dut
-        if self.offered and int(dut.rready.value):
+        port = self.port
+        if self.offered and int(port.rready.value):
             self.offered = False
             self.beats += 1
             self.count += 1
@@ -64,14 +75,14 @@ class ReadMemory(Agent):
             self.pending[0][2] -= 1
             if not self.pending[0][2]:
                 self.pending.pop(0)
-        if not int(dut.arvalid.value):
+        if not int(port.arvalid.value):
             assert self.held is None, "ARVALID fell before it was accepted"
             return
-        burst = address, beats = int(dut.araddr.value), int(dut.arlen.value) + 1
+        burst = address, beats = int(port.araddr.value), int(port.arlen.value) + 1
         assert self.held in (None, burst), "AR changed before it was accepted"
         assert beats <= MAX_BURST and address % self.beat_bytes == 0, burst
         assert address % PAGE_BYTES + beats * self.beat_bytes <= PAGE_BYTES, burst
-        assert 1 << int(dut.arsize.value) == self.beat_bytes and int(dut.arburst.value) == BURST_INCR
+        assert 1 << int(port.arsize.value) == self.beat_bytes and int(port.arburst.value) == BURST_INCR
         self.held = None if self.accept else burst
         if self.accept:
             self.bursts.append(burst)
@@ -85,14 +96,15 @@ class ReadMemory(Agent):
 
 
 class WriteMemory(Agent):
-    """Write slave of the ports aw*, w*, b*. AW and W are accepted independently; responses in order after
+    """Write slave of port `bus`. AW and W are accepted independently; responses in order after
     `delay` cycles.
 
     `written` holds (byte address, data) in order; `faulty` byte addresses answer SLVERR.
     """
 
-    def __init__(self, bench, beat_bytes, stall="never", delay=5):
+    def __init__(self, bench, beat_bytes, stall="never", delay=5, bus="bus"):
         super().__init__(bench)
+        self.port = Port(bench.dut, bus)
         self.beat_bytes, self.delay = beat_bytes, delay
         self.patterns = {name: stalls(bench.rng, stall) for name in ("aw", "w", "b")}
         self.addresses, self.data, self.written, self.responses, self.faulty = [], [], [], [], set()
@@ -103,21 +115,21 @@ class WriteMemory(Agent):
         return f"memory: {len(self.written)} written, {self.answered} answered"
 
     def idle(self):
-        self.dut.awready.value = self.dut.wready.value = self.dut.bvalid.value = 0
+        self.port.awready.value = self.port.wready.value = self.port.bvalid.value = 0
         self.accept = {"aw": False, "w": False}
 
     def drive(self):
-        dut = self.dut
+        port = self.port
         self.accept = {name: not next(self.patterns[name]) for name in ("aw", "w")}
-        dut.awready.value, dut.wready.value = int(self.accept["aw"]), int(self.accept["w"])
+        port.awready.value, port.wready.value = int(self.accept["aw"]), int(self.accept["w"])
         if not self.offered:
             self.offered = (
                 bool(self.responses)
                 and self.responses[0][0] <= self.bench.cycle
                 and not next(self.patterns["b"])
             )
-            dut.bvalid.value = int(self.offered)
-            dut.bresp.value = self.responses[0][1] if self.offered else self.bench.rng.getrandbits(2)
+            port.bvalid.value = int(self.offered)
+            port.bresp.value = self.responses[0][1] if self.offered else self.bench.rng.getrandbits(2)
 
     def _channel(self, name, valid, word, into):
         if not valid:
@@ -129,18 +141,18 @@ class WriteMemory(Agent):
             into.append(word)
 
     def sample(self):
-        dut = self.dut
-        if self.offered and int(dut.bready.value):
+        port = self.port
+        if self.offered and int(port.bready.value):
             self.offered = False
             self.responses.pop(0)
             self.answered += 1
-        if int(dut.awvalid.value):
-            assert int(dut.awlen.value) == 0 and 1 << int(dut.awsize.value) == self.beat_bytes
-            assert int(dut.awburst.value) == BURST_INCR
-        if int(dut.wvalid.value):
-            assert int(dut.wlast.value) and int(dut.wstrb.value) == (1 << self.beat_bytes) - 1
-        self._channel("aw", int(dut.awvalid.value), int(dut.awaddr.value), self.addresses)
-        self._channel("w", int(dut.wvalid.value), int(dut.wdata.value), self.data)
+        if int(port.awvalid.value):
+            assert int(port.awlen.value) == 0 and 1 << int(port.awsize.value) == self.beat_bytes
+            assert int(port.awburst.value) == BURST_INCR
+        if int(port.wvalid.value):
+            assert int(port.wlast.value) and int(port.wstrb.value) == (1 << self.beat_bytes) - 1
+        self._channel("aw", int(port.awvalid.value), int(port.awaddr.value), self.addresses)
+        self._channel("w", int(port.wvalid.value), int(port.wdata.value), self.data)
         if self.addresses and self.data:
             address = self.addresses.pop(0)
             self.written.append((address, self.data.pop(0)))

@@ -46,8 +46,9 @@ class ChannelBench:
         self.casts = Pulses(bench, "cast", broadcast_layout(engine), idle=cast)
         self.drains = DrainChecker(bench, engine.lanes, drain_layout(engine))
         self.done, self.attended = Watch(bench, "op_done"), Watch(bench, "attention_done")
-        self.reads = Reads(bench, self.contents, engine.beat_bytes, stall=memory, idle=memory, delay=delay)
-        self.writes = Writes(bench, self.contents, engine.beat_bytes, stall=memory, delay=delay)
+        beat, stalls = engine.beat_bytes, {"stall": memory, "delay": delay}
+        self.reads = Reads(bench, self.contents, beat, idle=memory, bus="bus__read", **stalls)
+        self.writes = Writes(bench, self.contents, beat, bus="bus__write", **stalls)
         self.traffic, self.side, self.operations = dict.fromkeys(range(16), 0), [], 0
 
     async def setup(self):

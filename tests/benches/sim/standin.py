@@ -20,7 +20,7 @@ from amaranth.hdl import (
 )
 from amaranth.lib import wiring
 
-from symlight.hw.axi import BURST_INCR, AxiLite, AxiMaster
+from symlight.hw.axi import BURST_INCR, AxiLite, AxiMaster, axi_pins
 from symlight.hw.config import Engine
 from symlight.hw.control import Control
 from symlight.hw.interface import KERNEL_NAME
@@ -33,8 +33,7 @@ def _ports(prefix, signature):
     """Signals of a bus under the names that the kernel's Verilog has, and the bus object made of them."""
     bus = signature.create()
     names = {}
-    for name in signature.members:
-        signal = getattr(bus, name)
+    for name, signal in axi_pins(bus).items():
         signal.name = f"{prefix}_{name}"
         names[signal.name] = signal
     return bus, names

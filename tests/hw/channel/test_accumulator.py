@@ -1,4 +1,4 @@
-"""hw.channel.accumulator, and hw.channel.staging's latency."""
+"""hw.channel.accumulator, and hw.channel.ring.staging's latency."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from amaranth.lib.wiring import connect, flipped
 from amaranth.sim import Simulator
 
 from symlight.hw.channel.accumulator import AccumulatorBank
-from symlight.hw.channel.staging import Staging
+from symlight.hw.channel.ring.staging import Staging
 from symlight.hw.config import card
 from tests.benches.bench import BenchError, run_bench
 

@@ -7,8 +7,8 @@ import pytest
 from symlight.base.errors import UserError
 from symlight.hw.channel import attention
 from symlight.hw.channel.attention import AttentionEngine
-from symlight.hw.channel.broadcast_receiver import KvCommandDecoder
-from symlight.hw.channel.read_scheduler import ReadScheduler
+from symlight.hw.channel.ring.broadcast_receiver import KvCommandDecoder
+from symlight.hw.channel.ring.read_scheduler import ReadScheduler
 from symlight.hw.config import card
 from tests.benches.bench import BenchError, run_bench
 

@@ -3,7 +3,7 @@ Verilog."""
 
 import pytest
 
-from symlight.hw.top import CHANNEL_MODULE
+from symlight.hw.kernel.channels import CHANNEL_MODULE
 from symlight.tools.evidence.boundaries import ports_of
 from symlight.tools.evidence.collect import kernel_resources
 from symlight.tools.evidence.levels import analyse

@@ -5,7 +5,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from ..config import Engine
+from ...config import Engine
+from ...types import HEAD_WORDS_BITS
 
 WEIGHT_BITS = 15  # attention weights are in 0 .. 32767
 AHEAD = 16  # heads whose k is read before their v: covers the latency from k to its weight
@@ -66,7 +67,7 @@ class _SlotAddress(wiring.Component):
                 "base": In(range(engine.stage_beats)),
                 "count": In(10),
                 "half": In(range(engine.query_words + 1)),
-                "head_words": In(5),
+                "head_words": In(HEAD_WORDS_BITS),
                 "here": In(1),
                 "own": In(unit["local"].shape),
                 "own_address": In(range(engine.stage_beats)),
@@ -84,7 +85,7 @@ class _SlotAddress(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         left = Signal(10)  # slots, this one included
-        rest = Signal(5)  # beats of this head after this one
+        rest = Signal(HEAD_WORDS_BITS)  # beats of this head after this one
         before = Signal.like(self.own)  # the slot before the current token's
         begins = Signal()  # the current token's slot is the group's first one
         m.d.comb += self.last.eq(rest == 0)
@@ -174,7 +175,7 @@ class ReadScheduler(wiring.Component):
                 "base": In(range(engine.stage_beats)),
                 "count": In(10),
                 "half": In(range(engine.query_words + 1)),
-                "head_words": In(5),
+                "head_words": In(HEAD_WORDS_BITS),
                 "loaded": In(12),
                 "here": In(1),
                 "local": In(9),

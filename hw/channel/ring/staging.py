@@ -5,8 +5,8 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from ..config import Engine
-from ..types import beat_layout
+from ...config import Engine
+from ...types import beat_layout
 
 
 class Staging(wiring.Component):

@@ -4,12 +4,14 @@ from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..config import Engine
-from ..types import RingShape
+from ...config import Engine
+from ...types import CHANNEL_BITS, COLUMN_BITS, RingShape
 from .broadcast_receiver import SLOPE_BITS
 from .read_scheduler import WEIGHT_BITS, key_layout
 
 SCORE_BITS = 32
+DOT_BITS = 24  # of q . k: products of 16 bits, up to 2^8 of them
+PRODUCT_BITS = 16
 POSITION_BITS = 20
 
 
@@ -53,14 +55,14 @@ class Score(wiring.Component):
                         {
                             "valid": Out(1),
                             "unit": Out(key_layout(engine)),
-                            "products": Out(data.ArrayLayout(signed(16), engine.lanes)),
+                            "products": Out(data.ArrayLayout(signed(PRODUCT_BITS), engine.lanes)),
                         }
                     )
                 ),
                 "slopes": In(data.ArrayLayout(SLOPE_BITS, engine.heads)),
                 "ring": In(RingShape),
-                "column": In(6),
-                "group": In(5),
+                "column": In(COLUMN_BITS),
+                "group": In(CHANNEL_BITS),
                 "position": In(POSITION_BITS),
                 "slot": In(9),
                 "weight": Out(wiring.Signature({"valid": Out(1), "value": Out(WEIGHT_BITS)})),
@@ -81,7 +83,7 @@ class Score(wiring.Component):
             with m.If(valid[i]):
                 m.d.sync += flights[i + 1].eq(flights[i])
         total, done = self._tree(m, valid), flights[self._levels]
-        dot = Signal(signed(24), reset_less=True)
+        dot = Signal(signed(DOT_BITS), reset_less=True)
         shifted = Signal(signed(SCORE_BITS), reset_less=True)
         score = Signal(signed(SCORE_BITS), reset_less=True)
         summed, scaled = valid[self._levels + 1], valid[self._levels + 2]
@@ -105,7 +107,7 @@ class Score(wiring.Component):
         for level in range(self._levels):
             groups = [terms[i : i + 4] for i in range(0, len(terms), 4)]
             terms = [
-                Signal(signed(18 + 2 * level), name=f"sum_{level}_{i}", reset_less=True)
+                Signal(signed(PRODUCT_BITS + 2 + 2 * level), name=f"sum_{level}_{i}", reset_less=True)
                 for i in range(len(groups))
             ]
             with m.If(valid[level]):

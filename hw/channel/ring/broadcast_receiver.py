@@ -5,8 +5,17 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..config import Engine
-from ..types import BEAT_ADDRESS, BroadcastKind, KvCommand, RingShape, beat_layout, broadcast_layout
+from ...config import Engine
+from ...types import (
+    BEAT_ADDRESS,
+    CHANNEL_BITS,
+    COLUMN_BITS,
+    BroadcastKind,
+    KvCommand,
+    RingShape,
+    beat_layout,
+    broadcast_layout,
+)
 
 SLOPE_BITS = 10
 
@@ -47,7 +56,7 @@ class BroadcastReceiver(wiring.Component):
         super().__init__(
             {
                 "cast": In(cast_port(engine)),
-                "column": In(6),
+                "column": In(COLUMN_BITS),
                 "half": In(range(engine.query_words + 1)),
                 "q": Out(
                     wiring.Signature(
@@ -162,7 +171,7 @@ class KvCommandDecoder(wiring.Component):
                 "command": In(KvCommand),
                 "ring": In(RingShape),
                 "half": In(range(engine.query_words + 1)),
-                "group": In(5),
+                "group": In(CHANNEL_BITS),
                 "active": In(1),
                 "count": Out(10),
                 "loads": Out(10),
@@ -177,8 +186,8 @@ class KvCommandDecoder(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         shift = self.ring.log_groups
-        mask = Signal(5)  # groups - 1
-        bias = Signal(5)  # the group's share of n slots is (n + bias) / groups
+        mask = Signal(CHANNEL_BITS)  # groups - 1
+        bias = Signal(CHANNEL_BITS)  # the group's share of n slots is (n + bias) / groups
         offset = Signal(14)  # of the current slot in each half of the layer's ring
         m.d.comb += mask.eq((1 << shift) - 1)
         m.d.sync += [

@@ -1,0 +1,104 @@
+"""The vector unit: its words and requests, and what answers are for: argmax, sampler, counters."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib.wiring import connect
+
+from ..sequencer.sampler import Settings
+from ..sequencer.sampler_arguments import unpack_settings
+from ..types import DrainRequest, Source
+from ..vector.words import Route, WordOp
+from .parts import Parts
+
+
+def join_vectors(m: Module, parts: Parts):
+    """Vector unit: word operations of the runner, the state unit and the session's counter probes."""
+    vector, runner, state = parts.vector, parts.runner, parts.state
+    load, session = parts.load, parts.session
+    probe = Signal(WordOp)
+    counter = Signal(DrainRequest)
+    m.d.comb += [
+        probe.route.eq(Route.PROBE),
+        counter.source.eq(Source.COUNTER),
+        counter.columns.eq(1),
+        counter.address.eq(session.traffic_index),
+    ]
+    following = _join_sampler(m, parts)
+    asked = session.traffic_request | parts.merge.request_valid
+    request = Mux(
+        session.traffic_request,
+        counter.as_value(),
+        Mux(parts.merge.request_valid, following.as_value(), runner.request.as_value()),
+    )
+    m.d.comb += [
+        parts.request_valid.eq(runner.request_valid | asked),
+        parts.request.eq(request),
+        vector.header.eq(load.header),
+        vector.entry.eq(runner.current),
+        vector.head_pass.eq(parts.tokens.head_pass),
+        vector.op_valid.eq(runner.op_valid | state.op_valid | asked),
+        vector.op.eq(
+            Mux(
+                asked,
+                probe.as_value(),
+                Mux(state.op_valid, state.op.as_value(), runner.op.as_value()),
+            )
+        ),
+        vector.bus.eq(parts.reduce.o_word),
+        vector.embed_start.eq(runner.embed_start),
+        vector.embed_active.eq(runner.embed_active),
+        vector.parameter_write.valid.eq(load.parameter_valid),
+        vector.parameter_write.address.eq(load.parameter_index),
+        vector.parameter_write.word.eq(load.parameter_word),
+        vector.gelu_write.valid.eq(load.gelu_valid),
+        vector.gelu_write.address.eq(load.gelu_index),
+        vector.gelu_write.word.eq(load.gelu_word),
+        vector.state_write.valid.eq(state.state_valid),
+        vector.membrane_write.valid.eq(state.membrane_valid),
+        vector.state_write.address.eq(state.address),
+        vector.membrane_write.address.eq(state.address),
+        vector.state_write.word.eq(state.value),
+        vector.membrane_write.word.eq(state.value),
+        state.word_valid.eq(vector.dump_valid),
+        state.word.eq(vector.dump_word),
+        runner.done.eq(vector.done),
+        runner.statistics_done.eq(vector.statistics_done),
+        runner.active_valid.eq(vector.active_valid),
+        runner.active.eq(vector.active),
+        parts.argmax.valid.eq(vector.probe_valid & runner.running & ~parts.merge.busy),
+        parts.argmax.first.eq(vector.probe_tag.first),
+        parts.argmax.word.eq(vector.probe),
+    ]
+    # A channel answers with the low 16 bits of a count in lane 0 and the rest in lane 1: sums stay exact.
+    m.d.sync += [
+        session.traffic_valid.eq(vector.probe_valid & ~runner.running),
+        session.traffic_value.eq(vector.probe[0].as_unsigned() + (vector.probe[1].as_unsigned() << 16)),
+    ]
+
+
+def _join_sampler(m: Module, parts: Parts):
+    """The channels' best rows to the merge, merged candidates to the sampler, its token to the runner."""
+    merge, sampler, runner, vector = parts.merge, parts.sampler, parts.runner, parts.vector
+    following = Signal(DrainRequest)
+    settings, position = Signal(Settings), Signal(21)
+    connect(m, merge.offer, sampler.offer)
+    m.d.sync += [
+        *unpack_settings(parts.control.args, settings),
+        position.eq(parts.tokens.position + 1),  # of the token that is chosen
+    ]
+    m.d.comb += [
+        following.source.eq(Source.NEXT),
+        following.column.eq(merge.channel),
+        following.columns.eq(parts.engine.channels),
+        merge.best_valid.eq(parts.argmax.valid),
+        merge.first.eq(vector.probe_tag.first),
+        merge.word.eq(vector.probe),
+        merge.answer_valid.eq(vector.probe_valid & merge.busy),
+        merge.start.eq(runner.sample),
+        merge.stop.eq(sampler.done),
+        sampler.start.eq(runner.sample),
+        sampler.settings.eq(settings),
+        sampler.position.eq(position),
+        runner.sampling.eq(parts.session.sampling),
+        runner.sampled.eq(sampler.done),
+    ]
+    return following

@@ -70,9 +70,7 @@ class Engine {
         for (int t = 0; t < count_; t++) {
             const Item& item = items_[t];
             const int16_t* x = m_.embedding + int64_t(item.token) * m_.width;
-            for (int i = begin; i < end; i++)
-                shared_.first_spikes[t][i] =
-                    lif_step(item.membrane[i], x[i], m_.lif_leak, m_.lif_clamp, m_.lif_threshold);
+            lif_steps(m_, x + begin, end - begin, item.membrane + begin, shared_.first_spikes[t] + begin);
             if (item.undo_membrane) std::copy(item.membrane + begin, item.membrane + end, item.undo_membrane + begin);
         }
         team_.barrier();
@@ -88,20 +86,14 @@ class Engine {
 
     // Events and spikes of a token at the door of a block.
     void enter_block(int layer, Stream& stream, int t, int thread) {
-        events_of(m_.blocks[layer].attention_event, stream.c[t], stream.e[t]);
+        events(stream.c[t], m_.width, m_.blocks[layer].attention_event, stream.e[t]);
         count(t, layer, kQkv, stream.e[t], m_.width, thread);
         count(t, layer, kDecay, stream.s[t], m_.width, thread);
     }
 
-    void events_of(const Requantiser& r, const int32_t* x, int8_t* e) {
-        for (int i = 0; i < m_.width; i++) e[i] = int8_t(event(x[i], r.threshold, r.scale));
-    }
-
     void count(int t, int layer, Site site, const int8_t* x, int inputs, int thread) {
         if (one() && thread) return;
-        int32_t nonzero = 0;
-        for (int i = 0; i < inputs; i++) nonzero += x[i] != 0;
-        items_[t].active[layer * kSites + site] = nonzero;
+        items_[t].active[layer * kSites + site] = nonzeros(x, inputs);
     }
 
     // The list of `vectors` vectors; matrices by output need none.
@@ -128,11 +120,7 @@ class Engine {
         Private& own = own_[thread];
         if (thread == 0) profile_.bytes[operation] += int64_t(m.by_row ? list.rows() : m.inputs) * m.outputs;
         if (!m.by_row)
-            for (int t = 0; t < vectors; t++) {
-                int32_t total = 0;
-                for (int i = 0; i < m.inputs; i++) total += x[t][i];
-                own.totals[t] = total;
-            }
+            for (int t = 0; t < vectors; t++) own.totals[t] = total(x[t], m.inputs);
         const auto [begin, end] = strips_of(m.outputs, thread);
         multiply(m, list.view(), Dense{vectors, x[0], x.stride(), own.totals.data()}, begin, end, own.acc.data(),
                  own.tile.data(), [&](int first, int size, const int32_t* acc, int64_t stride) {
@@ -147,16 +135,11 @@ class Engine {
         list(b.decay, stream.spikes, stream.s, count_, thread);
         multiply_by(kQkvTime, b.qkv, stream.events, stream.e, count_, thread,
                     [&](int t, int from, int to, const int32_t* acc) {
-            int8_t* out = shared_.qkv[t];
-            const int32_t* threshold = b.qkv_threshold;
-            const float* scale = b.qkv_scale;
-            for (int o = from; o < to; o++) out[o] = int8_t(event(acc[o], threshold[o], scale[o]));
+            events(acc + from, to - from, b.qkv_threshold + from, b.qkv_scale + from, shared_.qkv[t] + from);
         });
         spent(kQkvTime, thread);
         multiply_by(kDecayTime, b.decay, stream.spikes, stream.s, count_, thread, [&](int t, int from, int to, const int32_t* acc) {
-            int16_t* z = shared_.z[t];
-            const float* scale = b.decay_scale;
-            for (int o = from; o < to; o++) z[o] = int16_t(rounded(acc[o] * double(scale[o]), 16));
+            requantise(acc + from, to - from, b.decay_scale + from, shared_.z[t] + from);
         });
         team_.barrier();
         spent(kDecayTime, thread);
@@ -168,16 +151,14 @@ class Engine {
         branch(kOutTime, b.out, b.out_scale, stream.events, shared_.mixed, stream.c, thread);
         for (auto [t, end] = items_of(thread); t < end; t++) {
             layer_norm(shared_.pre[t], b.attention_norm, m_.rsqrt, m_.inv_width, m_.width, stream.u[t]);
-            events_of(b.ffn_event, stream.u[t], stream.e[t]);
+            events(stream.u[t], m_.width, b.ffn_event, stream.e[t]);
             count(t, layer, kUp, stream.e[t], m_.width, thread);
         }
         meet_if_several();
         spent(kNormTime, thread);
         list(b.up, stream.events, stream.e, count_, thread);
         multiply_by(kUpTime, b.up, stream.events, stream.e, count_, thread, [&](int t, int from, int to, const int32_t* acc) {
-            int8_t* f = shared_.f[t];
-            const int32_t* threshold = b.up_threshold;
-            for (int o = from; o < to; o++) f[o] = acc[o] >= threshold[o];
+            at_least(acc + from, to - from, b.up_threshold + from, shared_.f[t] + from);
         });
         team_.barrier();
         spent(kUpTime, thread);
@@ -186,10 +167,7 @@ class Engine {
         for (auto [t, end] = items_of(thread); t < end; t++) {
             count(t, layer, kDown, shared_.f[t], m_.ffn, thread);
             layer_norm(shared_.pre[t], b.ffn_norm, m_.rsqrt, m_.inv_width, m_.width, stream.c[t]);
-            const int32_t* c = stream.c[t];
-            const int16_t* threshold = b.spike_threshold;
-            int8_t* s = stream.s[t];
-            for (int i = 0; i < m_.width; i++) s[i] = c[i] >= threshold[i];
+            at_least(stream.c[t], m_.width, b.spike_threshold, stream.s[t]);
             if (layer + 1 < m_.layers) enter_block(layer + 1, stream, t, thread);
         }
         spent(kNormTime, thread);
@@ -199,8 +177,7 @@ class Engine {
     void branch(Operation operation, const Matrix& m, const float* scale, const EventList& list,
                 Rows<int8_t>& x, Rows<int32_t>& stream, int thread) {
         multiply_by(operation, m, list, x, count_, thread, [&](int t, int from, int to, const int32_t* acc) {
-            int32_t *pre = shared_.pre[t], *x = stream[t];
-            for (int o = from; o < to; o++) pre[o] = sat(2 * x[o] + requantise(acc[o], scale[o]), 18);
+            residual(acc + from, to - from, scale + from, stream[t] + from, shared_.pre[t] + from);
         });
         team_.barrier();
         spent(operation, thread);
@@ -212,10 +189,7 @@ class Engine {
         const int d = m_.head_width, width = m_.width, from = first * d, to = last * d;
         int16_t* h = item.decay + int64_t(layer) * width;
         const int16_t* z = shared_.z[t];
-        for (int head = first; head < last; head++) {
-            const double beta = b.decay_beta[head];
-            for (int i = head * d; i < (head + 1) * d; i++) h[i] = decay_step(h[i], z[i], beta);
-        }
+        for (int head = first; head < last; head++) decay_steps(h + head * d, z + head * d, d, b.decay_beta[head]);
         const int64_t ring = int64_t(layer) * m_.slots * width, slot = ring + ring_slot(m_, item.position) * width;
         if (item.undo_decay) {
             const int64_t place = int64_t(layer) * width;
@@ -228,9 +202,7 @@ class Engine {
         std::copy(v + from, v + to, item.ring_v + slot + from);
         int32_t* o = own.output.data();
         attention(m_, first, last, q, item.ring_k + ring, item.ring_v + ring, item.position, o, own.attention);
-        int8_t* mixed = shared_.mixed[t];
-        const double gain_o = b.mix_o, gain_h = b.mix_h;
-        for (int i = from; i < to; i++) mixed[i] = int8_t(rounded(o[i] * gain_o + h[i] * gain_h, -127, 127));
+        mixture(o + from, b.mix_o, h + from, b.mix_h, to - from, shared_.mixed[t] + from);
     }
 
     void head(Stream& stream, int thread);

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "matrix.h"
+#include "ops.h"
 
 namespace symlight {
 
@@ -29,8 +30,7 @@ class EventList {
     // Of several vectors, in three steps that threads may share: `choose` once, then ranges of the other two.
     void choose(const int8_t* e, int64_t stride, int inputs, int vectors, bool all) {
         std::memcpy(any_.data(), e, inputs);
-        for (int t = 1; t < vectors; t++)
-            for (int i = 0; i < inputs; i++) any_[i] |= e[t * stride + i];
+        for (int t = 1; t < vectors; t++) unite(any_.data(), e + t * stride, inputs);
         choose(any_.data(), inputs, all);
         vectors_ = vectors;
     }
@@ -54,12 +54,14 @@ class EventList {
     }
 
     void total(const int8_t* e, int inputs, int t) {
-        int32_t total = 0;
-        for (int i = 0; i < inputs; i++) total += e[i];
-        totals_[t] = total;
+        totals_[t] = symlight::total(e, inputs);
     }
 
    private:
+    static void unite(int8_t* __restrict any, const int8_t* __restrict e, int inputs) {
+        for (int i = 0; i < inputs; i++) any[i] |= e[i];
+    }
+
     void choose(const int8_t* any, int inputs, bool all) {
         int count = inputs;
         if (all)

@@ -14,9 +14,7 @@ inline void Engine::head(Stream& stream, int thread) {
         if (!items_[t].want) continue;
         if (row % team_.size() == thread) {
             int8_t *input = shared_.head_input[row], *fused = shared_.fused_input[row];
-            const int32_t* c = stream.c[t];
-            const double scale = h.input_scale;
-            for (int i = 0; i < m_.width; i++) input[i] = int8_t(rounded(c[i] * scale, -127, 127));
+            requantise(stream.c[t], m_.width, h.input_scale, input);
             std::copy(input, input + m_.width, fused);
         }
         row++;

@@ -36,6 +36,51 @@ inline int bit_length(uint64_t x) { return x ? 64 - __builtin_clzll(x) : 0; }
 // rnd of integers, for the few places where nothing is gained by vectors.
 inline int64_t rnd(int64_t x, int s) { return (x + (int64_t(1) << (s - 1)) + (x >> 63)) >> s; }
 
+// ---- whole vectors: `__restrict` lets the compiler use vectors of the processor ------------------
+
+inline void events(const int32_t* __restrict acc, int count, const Requantiser& r, int8_t* __restrict e) {
+    const int32_t threshold = r.threshold;
+    const double scale = r.scale;
+    for (int i = 0; i < count; i++) e[i] = int8_t(event(acc[i], threshold, scale));
+}
+
+// Each element with a threshold and a scale of its own.
+inline void events(const int32_t* __restrict acc, int count, const int32_t* __restrict threshold,
+                   const float* __restrict scale, int8_t* __restrict e) {
+    for (int i = 0; i < count; i++) e[i] = int8_t(event(acc[i], threshold[i], scale[i]));
+}
+
+inline void requantise(const int32_t* __restrict acc, int count, const float* __restrict scale,
+                       int16_t* __restrict y) {
+    for (int i = 0; i < count; i++) y[i] = int16_t(rounded(acc[i] * double(scale[i]), 16));
+}
+
+template <typename Input, typename Threshold>
+inline void at_least(const Input* __restrict x, int count, const Threshold* __restrict threshold, int8_t* __restrict s) {
+    for (int i = 0; i < count; i++) s[i] = x[i] >= threshold[i];
+}
+
+inline void residual(const int32_t* __restrict acc, int count, const float* __restrict scale,
+                     const int32_t* __restrict stream, int32_t* __restrict pre) {
+    for (int i = 0; i < count; i++) pre[i] = sat(2 * stream[i] + requantise(acc[i], scale[i]), 18);
+}
+
+inline void requantise(const int32_t* __restrict x, int count, double scale, int8_t* __restrict y) {
+    for (int i = 0; i < count; i++) y[i] = int8_t(rounded(x[i] * scale, -127, 127));
+}
+
+inline int32_t nonzeros(const int8_t* __restrict x, int count) {
+    int32_t found = 0;
+    for (int i = 0; i < count; i++) found += x[i] != 0;
+    return found;
+}
+
+inline int32_t total(const int8_t* __restrict x, int count) {
+    int32_t sum = 0;
+    for (int i = 0; i < count; i++) sum += x[i];
+    return sum;
+}
+
 // One step of the input neuron; gives the spike. |membrane| * leak < 2^30.
 inline int8_t lif_step(int16_t& membrane, int32_t x, int32_t leak, int32_t bound, int32_t threshold) {
     const int32_t product = membrane * leak;
@@ -49,9 +94,24 @@ inline int16_t decay_step(int16_t h, int32_t z, double beta) {
     return int16_t(h + rounded((z - h) * beta, 18));
 }
 
+inline void lif_steps(const Model& m, const int16_t* __restrict x, int count, int16_t* __restrict membrane,
+                      int8_t* __restrict spikes) {
+    const int32_t leak = m.lif_leak, bound = m.lif_clamp, threshold = m.lif_threshold;
+    for (int i = 0; i < count; i++) spikes[i] = lif_step(membrane[i], x[i], leak, bound, threshold);
+}
+
+inline void decay_steps(int16_t* __restrict h, const int16_t* __restrict z, int count, double beta) {
+    for (int i = 0; i < count; i++) h[i] = decay_step(h[i], z[i], beta);
+}
+
+inline void mixture(const int32_t* __restrict o, double gain_o, const int16_t* __restrict h, double gain_h, int count,
+                    int8_t* __restrict y) {
+    for (int i = 0; i < count; i++) y[i] = int8_t(rounded(o[i] * gain_o + h[i] * gain_h, -127, 127));
+}
+
 // Layer normalisation of pre [width] -> y [width].
-inline void layer_norm(const int32_t* pre, const Norm& norm, const int32_t* rsqrt, int64_t inv_width, int width,
-                       int32_t* y) {
+inline void layer_norm(const int32_t* __restrict pre, const Norm& norm, const int32_t* rsqrt, int64_t inv_width,
+                       int width, int32_t* __restrict y) {
     int64_t total = 0, squares = 0;
     for (int i = 0; i < width; i++) {
         total += pre[i];
@@ -63,10 +123,10 @@ inline void layer_norm(const int32_t* pre, const Norm& norm, const int32_t* rsqr
     const double r = std::ldexp(rsqrt[(spread << 6) >> (2 * e)], 1 - e);
     const double scale = std::ldexp(1.0, -norm.gamma_shift);
     const int32_t centre = int32_t(mean);
-    const int16_t *gamma = norm.gamma, *beta = norm.beta;
+    const int16_t *__restrict gamma = norm.gamma, *__restrict beta = norm.beta;
     for (int i = 0; i < width; i++) {
         const double n = rounded((pre[i] - centre) * r, 19);
-        y[i] = sat(rounded(n * gamma[i] * scale, 31) + beta[i], 16);
+        y[i] = sat(rounded(n * (gamma[i] * scale), 31) + beta[i], 16);
     }
 }
 

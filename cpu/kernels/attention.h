@@ -6,13 +6,14 @@
 
 namespace symlight {
 
+constexpr int kSlotsAhead = 16;  // that values are fetched ahead
 constexpr int kMaxSlots = 512, kMaxWidth = 2048, kMaxHeads = 64;
 
 struct AttentionBuffers {
     alignas(64) int32_t dots[kMaxHeads][kMaxSlots];  // [head][slot]: q . k, then the weight
     alignas(64) int32_t distances[kMaxSlots];
     alignas(64) uint8_t positive[kMaxSlots];
-    int32_t slots[kMaxSlots + 20];  // those whose weight is not zero
+    int32_t slots[kMaxSlots + kSlotsAhead + 20];  // those whose weight is not zero
     int32_t low[kMaxSlots / 4 + 1], high[kMaxSlots / 4 + 1];  // their weights' digits, four bytes a word
     alignas(64) int32_t num[256 + kVector];
     alignas(64) int32_t sums[4][kLanes];
@@ -38,45 +39,100 @@ inline void pad_queries(const Model& m, int first, int last, const int8_t* q, At
         int8_t* query = b.query + (head - first) * stride;
         std::memset(query, 0, stride);
         std::memcpy(query, q + head * d, d);
-        int32_t total = 0;
-        for (int i = 0; i < d; i++) total += query[i];
-        b.totals[head - first] = total;
+        b.totals[head - first] = total(query, d);
+    }
+}
+
+// How many positions ago each populated slot was written.
+inline void ring_distances(const Model& m, int64_t position, int populated, int32_t* __restrict distances) {
+    const int anchors = std::min(m.anchors, populated), period = m.window + 1;
+    const int32_t newest = int32_t(position), phase = int32_t((position - anchors) % period);
+    for (int slot = 0; slot < anchors; slot++) distances[slot] = newest - slot;
+    for (int slot = anchors; slot < populated; slot++) {
+        const int32_t behind = phase - (slot - anchors);
+        distances[slot] = behind < 0 ? behind + period : behind;
+    }
+}
+
+// dots[head][slot] of the four slots at k. With BOUNCE their rows may end near the end of the ring.
+template <bool BOUNCE>
+inline void four_dots(const int8_t* const k[4], int d, int first, int last, const int8_t* end, int slot,
+                      AttentionBuffers& b) {
+    const int vectors = (d + kVector - 1) / kVector;
+    const int8_t* query = b.query;
+    for (int head = first; head < last; head++) {
+        Vec acc[4];
+        for (int r = 0; r < 4; r++) acc[r] = zero();
+        for (int v = 0; v < vectors; v++, query += kVector) {
+            const Bytes q = load_bytes(query);
+            for (int r = 0; r < 4; r++) {
+                const int8_t* at = k[r] + head * d + v * kVector;
+                acc[r] = dot_key(acc[r], BOUNCE ? ring_bytes(at, end, b.bounce[r]) : load_bytes(at), q);
+            }
+        }
+        sum4(acc, b.dots[head - first] + slot);
     }
 }
 
 // dots[head][slot] of all populated slots: reads the ring from end to end.
 inline void attention_dots(const Model& m, int first, int last, const int8_t* ring, int populated,
                            AttentionBuffers& b) {
-    const int d = m.head_width, vectors = (d + kVector - 1) / kVector;
+    const int d = m.head_width, read = (last - 1) * d + (d + kVector - 1) / kVector * kVector;  // of a row
     const int8_t* end = ring + int64_t(m.slots) * m.width;
     for (int slot = 0; slot < populated; slot += 4) {
         const int8_t* k[4];
         for (int r = 0; r < 4; r++) k[r] = ring + int64_t(std::min(slot + r, populated - 1)) * m.width;
-        for (int head = first; head < last; head++) {
-            const int8_t* query = b.query + (head - first) * vectors * kVector;
-            Vec acc[4];
-            for (int r = 0; r < 4; r++) acc[r] = zero();
-            for (int v = 0; v < vectors; v++)
-                for (int r = 0; r < 4; r++)
-                    acc[r] = dot_key(acc[r], ring_bytes(k[r] + head * d + v * kVector, end, b.bounce[r]),
-                                     load_bytes(query + v * kVector));
-            sum4(acc, b.dots[head - first] + slot);
-        }
+        if (k[3] + read <= end)
+            four_dots<false>(k, d, first, last, end, slot, b);
+        else
+            four_dots<true>(k, d, first, last, end, slot, b);
     }
 }
 
 // Turns the dots of a head into weights; gives their sum.
-inline int32_t attention_weights(const Model& m, int32_t slope, int32_t total, int populated, int32_t* dots,
-                                 AttentionBuffers& b) {
+inline int32_t attention_weights(int32_t unit, int32_t bias, int32_t slope, int populated, int32_t* __restrict dots,
+                                 const int32_t* __restrict distances, uint8_t* __restrict positive) {
     int32_t den = 0;
-    const int32_t bias = kKeyBias * total, unit = 1 << m.score_frac;
     for (int slot = 0; slot < populated; slot++) {
-        const int32_t weight = clamp((dots[slot] - bias) * unit - slope * b.distances[slot], 0, 32767);
+        const int32_t weight = clamp((dots[slot] - bias) * unit - slope * distances[slot], 0, 32767);
         dots[slot] = weight;
-        b.positive[slot] = weight != 0;
+        positive[slot] = weight != 0;
         den += weight;
     }
     return den;
+}
+
+// The digits of the weights that are not zero, in the order of `slots`, filled up with zeros to a multiple of four.
+inline void weight_digits(const int32_t* __restrict weights, const int32_t* __restrict slots, int count,
+                          uint8_t* __restrict low, uint8_t* __restrict high) {
+    for (int i = 0; i < count; i++) {
+        const int32_t weight = weights[slots[i]];
+        low[i] = uint8_t(weight), high[i] = uint8_t(weight >> 8);
+    }
+    for (int i = count; i % 4; i++) low[i] = high[i] = 0;
+}
+
+// Adds weighted values of groups of four slots: low and high digits apart. `v`: the first of the elements in slot 0.
+template <bool BOUNCE>
+inline void weigh_values(const int8_t* v, int64_t width, const int8_t* end, int groups, AttentionBuffers& b, Vec low[4],
+                         Vec high[4]) {
+    Vec l[4], h[4];
+    for (int i = 0; i < 4; i++) l[i] = h[i] = zero();
+    for (int g = 0; g < groups; g++) {
+        Bytes four[4], q4[4];
+        for (int r = 0; r < 4; r++) {
+            const int8_t* at = v + b.slots[4 * g + r] * width;
+            prefetch(v + b.slots[4 * g + kSlotsAhead + r] * width);
+            four[r] = BOUNCE ? ring_bytes(at, end, b.bounce[r]) : load_bytes(at);
+        }
+        interleave4(four[0], four[1], four[2], four[3], q4);
+        const Bytes low_digits = spread_word(b.low[g]), high_digits = spread_word(b.high[g]);
+        for (int i = 0; i < 4; i++) {
+            l[i] = dot_value(l[i], q4[i], low_digits);
+            h[i] = dot_value(h[i], q4[i], high_digits);
+        }
+    }
+    for (int i = 0; i < 4; i++) low[i] = l[i], high[i] = h[i];
 }
 
 // num [head_width] of a head: the sum of the values by their weights.
@@ -85,30 +141,16 @@ inline void attention_values(const Model& m, int head, const int8_t* ring, int p
     const int d = m.head_width;
     const int count = nonzero(reinterpret_cast<const int8_t*>(b.positive), populated, b.slots);
     const int groups = (count + 3) / 4;
-    for (int i = count; i < 4 * groups; i++) b.slots[i] = b.slots[count - 1];
-    b.low[groups - 1] = b.high[groups - 1] = 0;
-    for (int i = 0; i < count; i++) {
-        reinterpret_cast<uint8_t*>(b.low)[i] = uint8_t(weights[b.slots[i]]);
-        reinterpret_cast<uint8_t*>(b.high)[i] = uint8_t(weights[b.slots[i]] >> 8);
-    }
+    std::fill(b.slots + count, b.slots + 4 * groups + kSlotsAhead, b.slots[count - 1]);
+    weight_digits(weights, b.slots, count, reinterpret_cast<uint8_t*>(b.low), reinterpret_cast<uint8_t*>(b.high));
     const int8_t* end = ring + int64_t(m.slots) * m.width;
     for (int at = 0; at < d; at += kVector) {
+        const int8_t* v = ring + head * d + at;
         Vec low[4], high[4];
-        for (int i = 0; i < 4; i++) low[i] = high[i] = zero();
-        for (int g = 0; g < groups; g++) {
-            Bytes four[4], q4[4];
-            for (int r = 0; r < 4; r++) {
-                const int8_t* v = ring + head * d + at;
-                prefetch(v + int64_t(b.slots[std::min(4 * g + 16 + r, 4 * groups - 1)]) * m.width);
-                four[r] = ring_bytes(v + int64_t(b.slots[4 * g + r]) * m.width, end, b.bounce[r]);
-            }
-            interleave4(four[0], four[1], four[2], four[3], q4);
-            const Bytes low_digits = spread_word(b.low[g]), high_digits = spread_word(b.high[g]);
-            for (int i = 0; i < 4; i++) {
-                low[i] = dot_value(low[i], q4[i], low_digits);
-                high[i] = dot_value(high[i], q4[i], high_digits);
-            }
-        }
+        if (v + b.slots[count - 1] * int64_t(m.width) + kVector <= end)
+            weigh_values<false>(v, m.width, end, groups, b, low, high);
+        else
+            weigh_values<true>(v, m.width, end, groups, b, low, high);
         for (int i = 0; i < 4; i++) {
             int32_t upper[kLanes];
             store(b.sums[i], low[i]), store(upper, high[i]);
@@ -121,32 +163,30 @@ inline void attention_values(const Model& m, int head, const int8_t* ring, int p
     }
 }
 
+inline void scaled(const int32_t* __restrict num, int count, double scale, int32_t* __restrict o) {
+    for (int i = 0; i < count; i++) o[i] = rounded(num[i] * scale, 31);
+}
+
 // o [D], with 6 fraction bits, of heads [first, last). q [D]; the rings [slots][D] hold the token already.
 inline void attention(const Model& m, int first, int last, const int8_t* q, const int8_t* ring_k, const int8_t* ring_v,
                       int64_t position, int32_t* o, AttentionBuffers& b) {
     const int d = m.head_width;
     const int populated = int(std::min<int64_t>(position + 1, m.slots));
-    const int32_t period = m.window + 1, phase = int32_t(position % period);
-    for (int slot = 0; slot < m.anchors; slot++) b.distances[slot] = int32_t(position) - slot;
-    for (int slot = m.anchors; slot < populated; slot++) {
-        const int32_t behind = phase - slot;  // modulo the period; slots < 2 * period when anchors <= period
-        b.distances[slot] = behind;
-    }
-    for (int slot = m.anchors; slot < populated; slot++)
-        while (b.distances[slot] < 0) b.distances[slot] += period;
+    ring_distances(m, position, populated, b.distances);
     pad_queries(m, first, last, q, b);
     attention_dots(m, first, last, ring_k, populated, b);
     for (int head = first; head < last; head++) {
         int32_t* dots = b.dots[head - first];
-        const int64_t den = attention_weights(m, m.slopes[head], b.totals[head - first], populated, dots, b);
+        const int64_t den = attention_weights(1 << m.score_frac, kKeyBias * b.totals[head - first], m.slopes[head],
+                                              populated, dots, b.distances, b.positive);
         if (den == 0) {
             std::fill(o + head * d, o + (head + 1) * d, 0);
             continue;
         }
         attention_values(m, head, ring_v, populated, den, dots, b);
         const int n = bit_length(den);
-        const double scale = std::ldexp(double((int64_t(1) << (n + 16)) / den), 24 - n - 34);
-        for (int i = 0; i < d; i++) o[head * d + i] = rounded(b.num[i] * scale, 31);
+        const double scale = double((int64_t(1) << (n + 16)) / den) * power_of_two(24 - n - 34);
+        scaled(b.num, d, scale, o + head * d);
     }
 }
 

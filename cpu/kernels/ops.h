@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
 #include "abi.h"
 
@@ -30,6 +31,13 @@ inline int32_t sat(int32_t x, int bits) { return clamp(x, -(1 << (bits - 1)), (1
 inline int32_t event(int32_t acc, int32_t threshold, double scale) {
     const int32_t value = rounded(acc * scale, -127, 127), size = acc < 0 ? -acc : acc;
     return size < threshold ? 0 : value;
+}
+// 2^exponent, -1022 <= exponent <= 1023.
+inline double power_of_two(int exponent) {
+    const uint64_t bits = uint64_t(exponent + 1023) << 52;
+    double value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
 }
 inline int bit_length(uint64_t x) { return x ? 64 - __builtin_clzll(x) : 0; }
 
@@ -120,8 +128,8 @@ inline void layer_norm(const int32_t* __restrict pre, const Norm& norm, const in
     const int64_t mean = rnd(total * inv_width, 32);
     const int64_t spread = squares - mean * (2 * total - width * mean) + norm.epsilon;
     const int e = (bit_length(spread) - 1) >> 1;
-    const double r = std::ldexp(rsqrt[(spread << 6) >> (2 * e)], 1 - e);
-    const double scale = std::ldexp(1.0, -norm.gamma_shift);
+    const double r = rsqrt[(spread << 6) >> (2 * e)] * power_of_two(1 - e);
+    const double scale = power_of_two(-norm.gamma_shift);
     const int32_t centre = int32_t(mean);
     const int16_t *__restrict gamma = norm.gamma, *__restrict beta = norm.beta;
     for (int i = 0; i < width; i++) {

@@ -130,33 +130,36 @@ class Model(Structure):
     )
 
 
-class Item(Structure):
-    """One token of a pass: the session that it goes to, what is wanted, and the results.
+class Part(Structure):
+    """Tokens of one session in a pass: where they go to, what is wanted, and the results.
 
-    Pointers that may be null: `logits` (int64 [vocab]) and the `undo_*` of a pass that may be taken back:
-    membrane [D] and decay state [L, D] after this token, and what it overwrites in the rings [L, D].
+    `tokens`, `position`: `count` tokens, the first at `position`. `want`: one of WANTS; `best` and `logits`
+    (int64, may be null) have a row for every wanted token, `active` [L, 4] one for every token.
+    Pointers that may be null: the `undo_*` of a part that may be taken back: membrane [D] and decay state
+    [L, D] after every token, and what it overwrites in the rings [L, D].
     """
 
     _fields_ = fields(
-        "Item",
+        "Part",
         membrane=[c_int16],
         decay=[c_int16],
         ring_k=[c_int8],
         ring_v=[c_int8],
         logits=[c_int64],
         active=[c_int32],
+        best=[c_int32],
         undo_membrane=[c_int16],
         undo_decay=[c_int16],
         undo_k=[c_int8],
         undo_v=[c_int8],
+        tokens=[c_int32],
         position=c_int64,
-        token=c_int32,
+        count=c_int32,
         want=c_int32,
-        best=c_int32,
-        unused=c_int32,
     )
 
 
+WANTS = ("nothing", "last", "all")
 # What the time of a pass is divided into; `lists` finds the nonzero events of the matrices stored by row.
 OPERATIONS = ("embed", "lists", "qkv", "decay", "attention", "out", "norm", "up", "down", "prior", "head")
 READ_BYTES = 4096  # `symlight_read` takes multiples
@@ -168,8 +171,8 @@ class Profile(Structure):
     _fields_ = fields("Profile", nanoseconds=c_int64 * len(OPERATIONS), bytes=c_int64 * len(OPERATIONS))
 
 
-STRUCTURES = (Matrix, Requantiser, Norm, Block, Head, Model, Item, Profile)
-MUTABLE = frozenset({"Item"})
+STRUCTURES = (Matrix, Requantiser, Norm, Block, Head, Model, Part, Profile)
+MUTABLE = frozenset({"Part"})
 
 
 def header(structures: tuple[type[Structure], ...] = STRUCTURES, mutable: frozenset[str] = MUTABLE) -> str:
@@ -183,7 +186,8 @@ def header(structures: tuple[type[Structure], ...] = STRUCTURES, mutable: frozen
         "",
     ]
     names = ", ".join(f"k{name.capitalize()}Time" for name in OPERATIONS)
-    lines += [f"enum Operation {{ {names} }};", ""]
+    wants = ", ".join(f"kWant{name.capitalize()}" for name in WANTS)
+    lines += [f"enum Operation {{ {names} }};", f"enum Wanted {{ {wants} }};", ""]
     for structure in structures:
         owner = structure.__name__
         lines.append(f"struct {owner} {{")

@@ -20,10 +20,10 @@ EXPORTED Engine* symlight_engine(const Model* model, int threads) {
 
 EXPORTED void symlight_free(Engine* engine) { delete engine; }
 
-// One pass over `count` items. Returns 0, or 1 when memory ran out (nothing has changed then).
-EXPORTED int symlight_run(Engine* engine, Item* items, int count) {
+// One pass over the tokens of all parts. Returns 0, or 1 when memory ran out (nothing has changed then).
+EXPORTED int symlight_run(Engine* engine, const Part* parts, int count) {
     try {
-        engine->run(items, count);
+        engine->run(parts, count);
     } catch (const std::bad_alloc&) {
         return 1;
     }

@@ -13,6 +13,18 @@ class Engine {
    public:
     Engine(const Model& model, int threads) : m_(model), team_(threads), streams_(threads), own_(threads) {}
 
+    void run(const Part* parts, int count) {
+        given_.clear();
+        for (int i = 0; i < count; i++) add(parts[i]);
+        run(given_.data(), int(given_.size()));
+        const Item* item = given_.data();
+        for (int i = 0; i < count; i++) {
+            int32_t* best = parts[i].best;
+            for (int t = 0; t < parts[i].count; t++, item++)
+                if (item->want) *best++ = item->best;
+        }
+    }
+
     // Tokens of one session follow each other in `items`. Results and states are in the items and behind their
     // pointers afterwards.
     void run(Item* items, int count) {
@@ -34,6 +46,22 @@ class Engine {
         const Clock::time_point now = Clock::now();
         profile_.nanoseconds[operation] += (now - last_).count();
         last_ = now;
+    }
+
+    void add(const Part& part) {
+        const int64_t layered = int64_t(m_.layers) * m_.width;
+        auto at = [](auto* base, int64_t offset) { return base ? base + offset : base; };
+        for (int64_t t = 0, row = 0; t < part.count; t++) {
+            Item item{};
+            item.membrane = part.membrane, item.decay = part.decay, item.ring_k = part.ring_k, item.ring_v = part.ring_v;
+            item.want = part.want == kWantAll || (part.want == kWantLast && t + 1 == part.count);
+            if (item.want) item.logits = at(part.logits, row++ * m_.vocab);
+            item.active = part.active + t * m_.layers * kSites;
+            item.undo_membrane = at(part.undo_membrane, t * m_.width), item.undo_decay = at(part.undo_decay, t * layered);
+            item.undo_k = at(part.undo_k, t * layered), item.undo_v = at(part.undo_v, t * layered);
+            item.position = part.position + t, item.token = part.tokens[t];
+            given_.push_back(item);
+        }
     }
 
     void reserve() {
@@ -216,6 +244,7 @@ class Engine {
     Shared shared_;
     Profile profile_{};
     Clock::time_point last_;
+    std::vector<Item> given_;
     Item* items_ = nullptr;
     int count_ = 0, capacity_ = 0;
 };

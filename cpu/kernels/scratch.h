@@ -8,6 +8,18 @@
 
 namespace symlight {
 
+// One token of a pass. Pointers are those of abi.h's Part, at this token; `logits` and the `undo_*` may be null.
+struct Item {
+    int16_t *membrane, *decay;
+    int8_t *ring_k, *ring_v;
+    int64_t* logits;
+    int32_t* active;
+    int16_t *undo_membrane, *undo_decay;
+    int8_t *undo_k, *undo_v;
+    int64_t position;
+    int32_t token, want, best;
+};
+
 // T rows of one type; rows begin 64 bytes apart or more, and their padding stays zero.
 template <typename T>
 class Rows {

@@ -222,7 +222,7 @@ class Engine:
                     f"the session is full: {position} of {MAX_POSITION} positions are used; "
                     "start a new session"
                 )
-            if not feed.tokens:
+            if len(feed.tokens) == 0:
                 continue
             for token in (min(feed.tokens), max(feed.tokens)):
                 if not 0 <= token < self.shape.vocab:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from . import abi
-from .build import Progress, build_library
+from .build import FINITE, Progress, build_library
 from .isa import Isa
 
 _POINTER, _INT, _LONG = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
@@ -28,7 +28,7 @@ class Library:
     """
 
     def __init__(self, isa: Isa, cache: Path | None = None, progress: Progress | None = None):
-        file = build_library(isa, cache, progress=progress)
+        file = build_library(isa, cache, flags=FINITE, progress=progress)
         self.isa, self.key = isa, file.parent.name
         self._handle = ctypes.CDLL(str(file))
         for name, (result, arguments) in _FUNCTIONS.items():

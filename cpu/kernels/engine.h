@@ -134,10 +134,7 @@ class Engine {
         }
         if (thread == 0) list.choose(x[0], x.stride(), m.inputs, vectors, m_.every_row);
         team_.barrier();
-        const auto [from, to] = share(list.groups(), thread, team_.size());
-        list.fill(x[0], x.stride(), from, to);
-        const auto [begin, end] = share(vectors, thread, team_.size());
-        for (int t = begin; t < end; t++) list.total(x[t], m.inputs, t);
+        list.fill(thread, team_.size());
         team_.barrier();
         spent(kListsTime, thread);
     }

@@ -2,7 +2,7 @@
 //
 //   Vec     kLanes 32-bit accumulators              Bytes   4 * kLanes bytes, four per accumulator
 //   interleave4(a, b, c, d, q)   four rows of bytes -> four Bytes whose groups of four hold one byte per row
-//   dot_weight(acc, w, e)   acc += sum over each group of four of weight * event
+//   dot_weight(acc, w, e)   acc += sum over each group of four of weight * event; about kDotCost instructions
 //   dot_key(acc, k, x)      the same of two signed vectors; k comes from a ring
 //   dot_value(acc, v, d)    the same of signed values and unsigned digits
 //   sum4(v, sums)           the sums of the lanes of four Vecs

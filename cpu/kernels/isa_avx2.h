@@ -10,6 +10,11 @@ using Bytes = __m256i;
 constexpr int kLanes = 8;
 constexpr int kWeightBias = 128, kKeyBias = 128, kValueBias = 0;
 constexpr int kTokens = 2;  // of a batch: 16 registers hold 8 accumulators, 4 weights and a broadcast
+#if defined(__AVXVNNI__)
+constexpr int kDotCost = 1;
+#else
+constexpr int kDotCost = 9;
+#endif
 
 inline Vec zero() { return _mm256_setzero_si256(); }
 inline Vec load(const int32_t* from) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)); }

@@ -9,6 +9,7 @@ using Bytes = __m512i;
 constexpr int kLanes = 16;
 constexpr int kWeightBias = 128, kKeyBias = 128, kValueBias = 0;
 constexpr int kTokens = 6;  // of a batch: 4 accumulators each, 4 weights and a broadcast fit 32 registers
+constexpr int kDotCost = 1;
 
 inline Vec zero() { return _mm512_setzero_si512(); }
 inline Vec load(const int32_t* from) { return _mm512_loadu_si512(from); }

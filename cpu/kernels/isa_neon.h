@@ -9,6 +9,11 @@ using Bytes = uint8x16_t;
 constexpr int kLanes = 4;
 constexpr int kWeightBias = 0, kKeyBias = 0, kValueBias = 128;
 constexpr int kTokens = 4;  // of a batch: 16 accumulators, 4 weights and a broadcast of 32 registers
+#if defined(__ARM_FEATURE_DOTPROD)
+constexpr int kDotCost = 2;
+#else
+constexpr int kDotCost = 6;
+#endif
 
 inline Vec zero() { return vdupq_n_s32(0); }
 inline Vec load(const int32_t* from) { return vld1q_s32(from); }

@@ -12,6 +12,7 @@ struct Bytes {
 constexpr int kLanes = 4;
 constexpr int kWeightBias = 0, kKeyBias = 0, kValueBias = 0;
 constexpr int kTokens = 2;
+constexpr int kDotCost = 8;
 
 inline Vec zero() { return Vec{}; }
 inline Vec load(const int32_t* from) {

@@ -16,8 +16,10 @@ constexpr int kLine = 64;                // bytes of a line of the caches
 constexpr int kStrip = 64;               // outputs that are worked on together; every matrix has whole strips
 constexpr int kVector = 4 * kLanes;      // bytes of a vector
 constexpr int kWide = 4;                 // strips that are fetched together, so that rows are read four lines at a time
-constexpr int kTileGroups = 96;          // groups of four rows that are interleaved at a time
+constexpr int kTileGroups = 64;          // groups of four rows that are interleaved at a time: half of an L1 cache
 constexpr int kTileBytes = kTileGroups * 4 * kStrip;  // of one strip
+constexpr int kPanelBytes = 512 << 10;   // of rows that several vectors read one after the other: stays in a cache
+constexpr int kPanel = 1024;             // outputs of such a panel at most
 constexpr int kAhead = 2048;             // bytes that a sequential read is prefetched ahead
 
 inline int padded(int outputs) { return (outputs + kStrip - 1) / kStrip * kStrip; }
@@ -25,26 +27,46 @@ inline int padded(int outputs) { return (outputs + kStrip - 1) / kStrip * kStrip
 // The nonzero inputs of T vectors: the rows in which any of them is nonzero, in groups of four.
 struct Events {
     int vectors;
-    int groups;             // of four rows; the last is filled up with rows that have no event
-    const int32_t* rows;    // [4 * groups]
-    const int32_t* words;   // [groups][vectors]: four signed bytes, the events of a group
+    int groups;            // of four rows; the last is filled up with rows that have no event
+    const int32_t* rows;   // [4 * groups]
+    const uint8_t* words;  // four signed bytes, the events of group g of vector t, at t * of_vector + g * of_group
+    int64_t of_vector, of_group;
     const int32_t* totals;  // [vectors]: sum of all events
+    const Events* each;     // [vectors]: each vector alone, where they have little in common; else null
 };
 
 // ---- by row ------------------------------------------------------------------------------------
 
+// Lines that later work will want, fetched a few at a time while the present work is under way.
+struct Ahead {
+    const uint8_t* base;  // of the lines, or of the rows that they are in
+    const int32_t* rows;  // null: one line follows the other
+    int64_t stride;
+    int lines;  // a step
+    int left;   // steps
+
+    void step() {
+        if (left <= 0) return;
+        left--;
+        const uint8_t* from = rows ? base + *rows++ * stride : base;
+        for (int i = 0; i < lines; i++) prefetch_far(from + i * kLine);
+        if (!rows) base += lines * kLine;
+    }
+};
+
 template <int GROUPS>
-inline void sweep(const Matrix& m, const int32_t* rows, const int32_t* words, const int32_t* next, int32_t* acc,
-                  int begin, int end) {
-    const uint8_t *row[4 * GROUPS], *ahead[4 * GROUPS];
+inline void sweep(const Matrix& m, const int32_t* rows, const uint8_t* words, const int32_t* next, int32_t* acc,
+                  int begin, int end, Ahead& ahead) {
+    const uint8_t *row[4 * GROUPS], *soon[4 * GROUPS];
     Bytes events[GROUPS];
     for (int r = 0; r < 4 * GROUPS; r++) {
         row[r] = m.data + rows[r] * m.stride;
-        ahead[r] = m.data + next[r] * m.stride;
+        soon[r] = m.data + next[r] * m.stride;
     }
-    for (int g = 0; g < GROUPS; g++) events[g] = spread_word(words[g]);
+    for (int g = 0; g < GROUPS; g++) events[g] = spread_word(load_word(words + 4 * g));
     for (int o = begin; o < end; o += kStrip) {
-        for (int r = 0; r < 4 * GROUPS; r++) prefetch(ahead[r] + o);
+        for (int r = 0; r < 4 * GROUPS; r++) prefetch(soon[r] + o);
+        ahead.step();
         int32_t* sums = acc + (o - begin);
         for (int j = 0; j < kStrip / kVector; j++) {
             Bytes q[GROUPS][4];
@@ -65,33 +87,16 @@ inline void sweep(const Matrix& m, const int32_t* rows, const int32_t* words, co
 }
 
 // acc[o - begin], one vector: eight rows a sweep over the outputs, so that sums are loaded and stored once for eight.
-inline void rows_one(const Matrix& m, const Events& e, int32_t* acc, int begin, int end) {
+inline void rows_one(const Matrix& m, const Events& e, int32_t* acc, int begin, int end, Ahead& ahead) {
     const Vec start = spread(-kWeightBias * e.totals[0]);
     for (int o = 0; o < end - begin; o += kLanes) store(acc + o, start);
     int g = 0;
     for (; g + 2 <= e.groups; g += 2) {
         const int next = std::min(g + 2, std::max(e.groups - 2, 0));
-        sweep<2>(m, e.rows + 4 * g, e.words + g, e.rows + 4 * next, acc, begin, end);
+        sweep<2>(m, e.rows + 4 * g, e.words + 4 * g, e.rows + 4 * next, acc, begin, end, ahead);
     }
-    if (g < e.groups) sweep<1>(m, e.rows + 4 * g, e.words + g, e.rows + 4 * g, acc, begin, end);
+    if (g < e.groups) sweep<1>(m, e.rows + 4 * g, e.words + 4 * g, e.rows + 4 * g, acc, begin, end, ahead);
 }
-
-// Lines that later work will want, fetched a few at a time while the present work is under way.
-struct Ahead {
-    const uint8_t* base;  // of the lines, or of the rows that they are in
-    const int32_t* rows;  // null: one line follows the other
-    int64_t stride;
-    int lines;  // a step
-    int left;   // steps
-
-    void step() {
-        if (left <= 0) return;
-        left--;
-        const uint8_t* from = rows ? base + *rows++ * stride : base;
-        for (int i = 0; i < lines; i++) prefetch_far(from + i * kLine);
-        if (!rows) base += lines * kLine;
-    }
-};
 
 // N vectors times `groups` groups of a strip. Weights of part i (16 outputs) of group g: w[i] + g * w_step; events of
 // vector t in group g: the word at e + t * e_vector + g * e_group.
@@ -164,14 +169,27 @@ inline void rows_strips(const Matrix& m, const Events& e, int32_t* acc, int64_t 
         Ahead ahead{m.data + begin, e.rows + 4 * next, m.stride, strips, 4 * std::min(kTileGroups, e.groups - next)};
         if (next == e.groups)
             ahead = {m.data + begin + strips * kStrip, e.rows, m.stride, after / kStrip, 4 * std::min(kTileGroups, e.groups)};
-        const uint8_t* words = reinterpret_cast<const uint8_t*>(e.words + int64_t(from) * e.vectors);
+        const uint8_t* words = e.words + from * e.of_group;
         for (int s = 0; s < strips; s++) {
             const uint8_t* part = tile + s * kTileBytes;
             const uint8_t* parts[4] = {part, part + kStrip, part + 2 * kStrip, part + 3 * kStrip};
-            batches(parts, 4 * kStrip, words, 4, 4 * int64_t(e.vectors), groups, acc + s * kStrip, acc_stride,
+            batches(parts, 4 * kStrip, words, e.of_vector, e.of_group, groups, acc + s * kStrip, acc_stride,
                     e.vectors, ahead);
         }
     }
+}
+
+// Outputs of the panel in which vectors read the rows one after the other.
+inline int panel_of(const Events& e) {
+    const int fits = kPanelBytes / (4 * std::max(e.groups, 1)) / (kWide * kStrip);
+    return std::clamp(fits, 1, kPanel / (kWide * kStrip)) * kWide * kStrip;
+}
+
+// acc[t * acc_stride + o - begin] of the outputs [begin, end), each vector with the rows of its own. The same rows of
+// the `after` outputs that follow are fetched meanwhile.
+inline void rows_each(const Matrix& m, const Events& e, int32_t* acc, int64_t acc_stride, int begin, int end, int after) {
+    Ahead ahead{m.data + end, e.rows, m.stride, after / kStrip, after ? 4 * e.groups : 0};
+    for (int t = 0; t < e.vectors; t++) rows_one(m, e.each[t], acc + t * acc_stride, begin, end, ahead);
 }
 
 // ---- by output ---------------------------------------------------------------------------------
@@ -244,7 +262,7 @@ inline int64_t read_sum(const uint8_t* data, int64_t size) {
 // ---- either ------------------------------------------------------------------------------------
 
 // Calls use(first, count, acc, acc_stride) for the outputs [begin, end), multiples of kStrip, a part at a time:
-// acc[t * acc_stride + i] is the sum of vector t for output first + i. `acc` holds max(end - begin, kWide * kStrip * T),
+// acc[t * acc_stride + i] is the sum of vector t for output first + i. `acc` holds max(end - begin, kPanel * T),
 // `tile` kWide * kTileBytes.
 template <typename Use>
 inline void multiply(const Matrix& m, const Events& events, const Dense& dense, int begin, int end, int32_t* acc,
@@ -252,14 +270,18 @@ inline void multiply(const Matrix& m, const Events& events, const Dense& dense, 
     const int vectors = m.by_row ? events.vectors : dense.vectors;
     if (begin >= end) return;
     if (vectors == 1 && m.by_row) {
-        rows_one(m, events, acc, begin, end);
+        Ahead none{};
+        rows_one(m, events, acc, begin, end, none);
         use(begin, end - begin, acc, 0);
         return;
     }
-    const int most = m.by_row ? kWide * kStrip : kStrip;
+    const bool each = m.by_row && events.each;
+    const int most = each ? panel_of(events) : m.by_row ? kWide * kStrip : kStrip;
     for (int o = begin; o < end; o += most) {
         const int size = std::min(most, end - o), after = std::min(most, end - o - size);
-        if (m.by_row)
+        if (each)
+            rows_each(m, events, acc, most, o, o + size, after);
+        else if (m.by_row)
             rows_strips(m, events, acc, most, o, size / kStrip, after, tile);
         else if (vectors == 1)
             blocks_one(m, dense, acc, o, o + size);

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from symlight.cpu import abi
-from symlight.cpu.build import FLAGS, KERNELS
+from symlight.cpu.build import FINITE, FLAGS, KERNELS
 from symlight.cpu.isa import ISAS
 from symlight.cpu.weights import Weights
 from symlight.model.config import preset
@@ -49,7 +49,7 @@ class Placed(Weights):
 def program(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     (folder / "abi.h").write_text(abi.header())
-    flags = [flag for flag in FLAGS if flag not in ("-shared", "-fPIC")]
+    flags = [flag for flag in (*FLAGS, *FINITE) if flag not in ("-shared", "-fPIC")]
     source = Path(__file__).with_name("foreign.cpp")
     folders = [f"-I{folder}", f"-I{KERNELS}"]
     command = [COMPILER, *flags, *NEON[request.param].flags, "-static", *folders, str(source)]

@@ -10,6 +10,8 @@ from symlight.model.sampling import choose
 from .choosing import Logits, RunOptions, logit_row
 from .machine import Drafts, OnToken
 
+COUNTS = 256  # of passes that are kept until they are added up: an addition costs as much as a small pass
+
 
 class Run:
     """What a run gathers: tokens, passes, counts, rows of logits.
@@ -31,9 +33,23 @@ class Run:
         self._whole = options.settings is not None or options.logits is not Logits.NONE
         self.tokens: list[int] = []
         self.passes = 0
-        self.active = np.zeros((engine.shape.layers, len(SITES)), np.int64)
         self.rows: list[np.ndarray] = []
-        self.drafts = None if drafts is None else Drafts()
+        self._active = np.zeros((engine.shape.layers, len(SITES)), np.int64)
+        self._counts: list[np.ndarray] = []  # of passes that are not in _active yet
+        self._verifications = self._proposed = self._accepted = 0
+
+    @property
+    def active(self) -> np.ndarray:
+        """Nonzero inputs [L, 4] by SITES, over all passes."""
+        self._add_counts()
+        return self._active
+
+    @property
+    def drafts(self) -> Drafts | None:
+        """How the drafts of this run fared."""
+        if self._drafts is None:
+            return None
+        return Drafts(self._verifications, self._proposed, self._accepted)
 
     def ingest(self, tokens: list[int]) -> None:
         """Tokens whose successors are known."""
@@ -72,11 +88,11 @@ class Run:
                 break
         if undo is not None:
             undo.take_back(state, len(fed_tokens), len(chosen))
+            self._proposed += len(draft)
+            self._accepted += sum(a == b for a, b in zip(chosen, draft, strict=False))
         if self._drafts is not None:
-            accepted = sum(a == b for a, b in zip(chosen, draft, strict=False))
-            self._drafts.judge(len(draft), accepted)
             self._drafts.append(chosen)
-            self.drafts += Drafts(1, len(draft), accepted)
+        self._verifications += 1
         self._keep(fed, len(chosen))
         return chosen
 
@@ -87,6 +103,13 @@ class Run:
     def _keep(self, fed: Fed, count: int) -> None:
         """Count the first `count` tokens of a feed."""
         self.passes += count
-        self.active += fed.active[:count].sum(axis=0)
+        self._counts.append(fed.active[:count])
+        if len(self._counts) == COUNTS:
+            self._add_counts()
         if fed.logits is not None and self._options.logits is not Logits.NONE:
             self.rows += [logit_row(row, self._options.logits) for row in fed.logits[:count]]
+
+    def _add_counts(self) -> None:
+        if self._counts:
+            self._active += np.concatenate(self._counts).sum(axis=0)
+            self._counts.clear()

@@ -2,7 +2,8 @@
 
 import pytest
 
-from symlight.cpu.drafts import LONGEST, MOST, SHORTEST, START, NgramDrafts
+from symlight.cpu import drafts as module
+from symlight.cpu.drafts import MOST, PLACES, NgramDrafts
 
 
 def drafts_of(*tokens: int) -> NgramDrafts:
@@ -11,43 +12,60 @@ def drafts_of(*tokens: int) -> NgramDrafts:
     return drafts
 
 
-def test_what_followed_last_time_is_proposed():
-    assert drafts_of(1, 2, 3, 4, 5, 9, 1, 2, 3).propose(10) == [4, 5, 9, 1]
+@pytest.fixture
+def eager(monkeypatch):
+    """Drafts go on however unlikely they are."""
+    monkeypatch.setattr(module, "LIKELY", 0.0)
+
+
+def test_what_followed_last_time_is_proposed(eager):
+    assert drafts_of(1, 2, 3, 4, 5, 9, 1, 2, 3).propose(4) == [4, 5, 9, 1]
     assert drafts_of(1, 2, 3, 4, 5, 9, 1, 2, 3).propose(2) == [4, 5]
     # a refrain goes on
-    assert drafts_of(1, 2, 3, 1, 2, 3).propose(10) == [1, 2, 3, 1]
+    assert drafts_of(1, 2, 3, 1, 2, 3).propose(7) == [1, 2, 3, 1, 2, 3, 1]
     # the newest occurrence counts
     assert drafts_of(1, 2, 7, 0, 1, 2, 8, 0, 1, 2).propose(1) == [8]
     # but the longest match first
     assert drafts_of(5, 1, 2, 7, 0, 6, 1, 2, 8, 0, 5, 1, 2).propose(1) == [7]
+    # of the places that are remembered
+    assert drafts_of(1, 2, 7, *[1, 2, 8] * PLACES, 0, 1, 2).propose(1) == [8]
+
+
+def test_a_draft_has_an_end(eager):
+    assert len(drafts_of(1, 2, 1, 2).propose(99)) == MOST
 
 
 @pytest.mark.parametrize("tokens", [(), (1,), (1, 2), (1, 2, 3, 4), (1, 2, 3, 1)])
-def test_nothing_is_proposed_for_new_text(tokens):
+def test_nothing_is_proposed_for_new_text(eager, tokens):
     assert drafts_of(*tokens).propose(10) == []
 
 
-def test_nothing_is_proposed_when_nothing_is_wanted():
+def test_nothing_is_proposed_when_nothing_is_wanted(eager):
     assert drafts_of(1, 2, 1, 2).propose(0) == []
 
 
 def test_the_length_follows_success():
-    drafts = drafts_of(*range(50), *range(SHORTEST))
-    assert len(drafts.propose(99)) == START
-    drafts.judge(START, START)
-    assert len(drafts.propose(99)) == 2 * START
-    drafts.judge(2 * START, 2 * START)
-    drafts.judge(MOST, MOST)
-    assert len(drafts.propose(99)) == MOST
-    drafts.judge(MOST, 2)
-    assert len(drafts.propose(99)) == 3
-    drafts.judge(3, 0)
-    assert len(drafts.propose(99)) == 1
-    assert (drafts.proposed, drafts.accepted) == (START * 3 + 2 * MOST + 3, START * 3 + MOST + 2)
+    refrain = list(range(30))
+    lengths = [len(drafts_of(*refrain, *refrain[:agree]).propose(99)) for agree in (2, 6, 16, 30)]
+    assert 0 < lengths[0] < lengths[1] < lengths[2] <= lengths[3] == MOST
 
 
-def test_the_newest_token_can_be_replaced():
+def test_drafts_stop_when_they_fare_badly():
+    """The same two tokens, and something else behind them every time."""
+    drafts = NgramDrafts()
+    lengths = []
+    for number in range(20):
+        drafts.append([1, 2])
+        lengths.append(len(drafts.propose(99)))
+        drafts.append([100 + number])
+    assert lengths[:2] == [0, 1] and lengths[-1] == 0
+
+
+def test_the_newest_token_can_be_replaced(eager):
     drafts = drafts_of(1, 2, 3, 4, 1, 9)
     assert drafts.propose(1) == []
     drafts.replace_newest(2)
-    assert drafts.propose(1) == [3] and LONGEST > SHORTEST
+    assert drafts.propose(1) == [3]
+    drafts.replace_newest(9)  # and the pair that was there before is forgotten
+    drafts.append([8, 1, 2])
+    assert drafts.propose(1) == [3]

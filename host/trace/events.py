@@ -1,6 +1,6 @@
 """From signals of the kernel to the operations of a pass: when each streamed and when it turned around."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,21 +67,40 @@ WINDOW = 32  # cycles
 def signals(channels: int) -> list[str]:
     """Names of the signals that `passes` reads."""
     own = [f"{SCOPE}.{name}" for name in ("running", "waiting", "ending", "closing", "entry")]
-    ports = [f"symlight.m_axi_hbm{k:02}_{name}" for k in range(channels) for name in ("rvalid", "rready")]
-    return own + ports
+    return own + [name for k in range(channels) for name in _handshake(k)]
 
 
-def passes(changes: Iterable[tuple[int, dict[str, int]]], channels: int, cycles: int) -> list[PassTrace]:
+def _handshake(channel: int) -> tuple[str, str]:
+    """Valid and ready of a channel's read data (the channel is a model of its own: sim/harness/design.h)."""
+    return f"channel_{channel:02}.bus__rvalid", f"channel_{channel:02}.bus__rready"
+
+
+Changes = Sequence[tuple[int, dict[str, int]]]  # cycle, values from this cycle on
+
+
+def passes(changes: Changes, channels: int, cycles: int) -> list[PassTrace]:
     """The passes that the changes show; `cycles` is the end of the trace."""
     recorder = _Recorder(channels)
-    before: tuple[int, dict[str, int]] | None = None
-    for cycle, values in changes:
-        if before is not None:
-            recorder.hold(*before, cycle)
-        before = cycle, values
-    if before is not None:
-        recorder.hold(*before, cycles)
+    for begin, values, end in _held(changes, cycles):
+        recorder.hold(begin, values, end)
     return recorder.finished
+
+
+def read_beats(changes: Changes, channels: int, cycles: int) -> list[int]:
+    """Read beats that each memory port accepted in the whole trace."""
+    beats = [0] * channels
+    for begin, values, end in _held(changes, cycles):
+        for channel in range(channels):
+            if all(values[name] for name in _handshake(channel)):
+                beats[channel] += end - begin
+    return beats
+
+
+def _held(changes: Changes, cycles: int) -> Iterator[tuple[int, dict[str, int], int]]:
+    """(begin, values, end): the values of cycles begin .. end - 1."""
+    ends = [cycle for cycle, _ in changes[1:]] + [cycles]
+    for (begin, values), end in zip(changes, ends, strict=True):
+        yield begin, values, end
 
 
 class _Recorder:
@@ -96,8 +115,7 @@ class _Recorder:
     def hold(self, begin: int, values: dict[str, int], end: int) -> None:
         """`values` hold from cycle `begin` to `end` - 1."""
         for channel in range(self._channels):
-            name = f"symlight.m_axi_hbm{channel:02}_"
-            if values[f"{name}rvalid"] and values[f"{name}rready"]:
+            if all(values[name] for name in _handshake(channel)):
                 self._transfers.append((channel, begin, end))
         if values[f"{SCOPE}.ending"]:  # this cycle is the next operation's first
             self._end_operation(values[f"{SCOPE}.entry"])

@@ -8,7 +8,7 @@ from symlight.base.errors import UserError
 from symlight.sim.model import ALL_LEVELS
 
 from ..device.machine import Machine, RunResult
-from .events import PassTrace, passes, signals
+from .events import PassTrace, passes, read_beats, signals
 from .waveform import WaveSignals
 
 LEVELS = 4  # of modules, from the kernel to its phase counters
@@ -50,6 +50,7 @@ def trace_passes(
     model = card.card_at(0).model
     if wanted.first:
         advance(machine, prompt, 0, wanted.first)
+    before = [model.counter("read_beats", channel) for channel in range(model.channels)]
     model.trace(wave, ALL_LEVELS if everything else LEVELS)
     results = []
     for number in range(wanted.first, wanted.first + wanted.count):
@@ -58,10 +59,15 @@ def trace_passes(
             raise UserError(f"the session ends before pass {number}; give a longer prompt or fewer passes")
         results.append(result)
     model.end_trace()
-    seen = passes(WaveSignals(wave, signals(model.channels)).settled(), model.channels, model.cycles)
+    changes = list(WaveSignals(wave, signals(model.channels)).settled())
+    seen = passes(changes, model.channels, model.cycles)
     if [one.cycles() for one in seen] != [result.cycles.phases for result in results]:
         raise UserError(
             f"the traced signals disagree with the kernel's counters: {[one.cycles() for one in seen]} "
             f"instead of {[result.cycles.phases for result in results]}"
         )
+    shown = read_beats(changes, model.channels, model.cycles)
+    counted = [model.counter("read_beats", k) - beats for k, beats in enumerate(before)]
+    if shown != counted:
+        raise UserError(f"the traced read beats {shown} disagree with those of the memory model, {counted}")
     return seen

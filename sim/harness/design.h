@@ -26,6 +26,9 @@ using TraceFile = VerilatedVcdC;
 constexpr int ALL_LEVELS = 99;
 #endif
 
+// Name of a channel's model in waveforms; host/trace/events.py looks for it.
+inline std::string channel_scope(int k) { return std::string("channel_") + (k < 10 ? "0" : "") + std::to_string(k); }
+
 class Design {
   public:
     std::vector<AxiSlave> ports;
@@ -36,7 +39,7 @@ class Design {
         team_ = std::make_unique<ThreadTeam>(threads, CHANNELS, [context] { Verilated::threadContextp(context); });
         bind_places(*top_, places_);
         for (int k = 0; k < CHANNELS; k++) {
-            const std::string name = "channel" + std::to_string(k);
+            const std::string name = channel_scope(k);
             channels_.push_back(std::make_unique<Vchannel>(context, name.c_str()));
             AxiPorts bus{};
             bind_ports(*channels_.back(), bus);
@@ -98,12 +101,12 @@ class Design {
     }
 
 #if VM_TRACE
-    // `levels` of modules from the kernel down; with ALL_LEVELS the channels, which are models of their own, too.
+    // `levels` of modules from the kernel down. The channels, which are models of their own, show at least their ports: in
+    // the kernel's model the memory ports are connected to nothing.
     void trace(TraceFile* file, int levels) {
         top_->trace(file, levels);
 #if SPLIT
-        if (levels >= ALL_LEVELS)
-            for (auto& channel : channels_) channel->trace(file, levels);
+        for (auto& channel : channels_) channel->trace(file, levels >= ALL_LEVELS ? levels : 1);
 #endif
     }
 #endif

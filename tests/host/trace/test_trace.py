@@ -8,7 +8,7 @@ import pytest
 from amaranth.lib import data
 
 from symlight.base.errors import UserError
-from symlight.host.trace.events import WINDOW, PassTrace, Segment, passes, signals
+from symlight.host.trace.events import WINDOW, PassTrace, Segment, passes, read_beats, signals
 from symlight.host.trace.perfetto import trace_events
 from symlight.host.trace.record import advance
 from symlight.host.trace.timeline import timeline
@@ -75,7 +75,7 @@ def cycles_of(*rows, channels=1):
         values |= {"phase_counters.running": running, "phase_counters.waiting": waiting}
         values |= {"phase_counters.ending": int(ending is not None), "phase_counters.closing": closing}
         values |= {"phase_counters.entry": entry(ending) if ending is not None else 0}
-        values |= {"symlight.m_axi_hbm00_rvalid": beat, "symlight.m_axi_hbm00_rready": 1}
+        values |= {"channel_00.bus__rvalid": beat, "channel_00.bus__rready": 1}
         yield cycle + 10, values
 
 
@@ -90,7 +90,9 @@ def test_operations_of_a_pass():
         (1, 0, Phase.HEAD, 1, 0),
         (0, 0, None, 0, 0),
     ]
-    (one,) = passes(cycles_of(*rows), 1, 18)
+    changes = list(cycles_of(*rows))
+    assert read_beats(changes, 1, 18) == [3]
+    (one,) = passes(changes, 1, 18)
     assert one.segments == [
         Segment("qkv", 0, "stream", 11, 13),
         Segment("qkv", 0, "turnaround", 13, 14),

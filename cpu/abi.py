@@ -83,6 +83,7 @@ class Block(Structure):
         ffn_event=Requantiser,
         mix_o=c_double,
         mix_h=c_double,
+        mix_threshold=c_int32,
     )
 
 
@@ -96,7 +97,7 @@ class Head(Structure):
         prior_scale=[c_float],
         fused_scale=[c_uint16],
         gelu_table=[c_int8],
-        input_scale=c_double,
+        input=Requantiser,
     )
 
 
@@ -134,7 +135,8 @@ class Part(Structure):
     """Tokens of one session in a pass: where they go to, what is wanted, and the results.
 
     `tokens`, `position`: `count` tokens, the first at `position`. `want`: one of WANTS; `best` and `logits`
-    (int64, may be null) have a row for every wanted token, `active` [L, 4] one for every token.
+    (int64, may be null) have a row for every wanted token, `active` [L, 4] one for every token, and so has
+    `optional` [L + 2]: nonzero inputs of W_O by layer, and of the head's a and g where it was evaluated.
     Pointers that may be null: the `undo_*` of a part that may be taken back: membrane [D] and decay state
     [L, D] after every token, and what it overwrites in the rings [L, D].
     """
@@ -147,6 +149,7 @@ class Part(Structure):
         ring_v=[c_int8],
         logits=[c_int64],
         active=[c_int32],
+        optional=[c_int32],
         best=[c_int32],
         undo_membrane=[c_int16],
         undo_decay=[c_int16],

@@ -108,10 +108,12 @@ class Fed:
     """What came of a feed.
 
     `tokens`: greedy token after each wanted position. `logits` [wanted, V] int64, or None unless asked for.
-    `active` [tokens, L, 4] int32: nonzero inputs by SITES.
+    `active` [tokens, L, 4] int32: nonzero inputs by SITES. `optional` [tokens, L + 2] int32: those of W_O by
+    layer, and nonzero elements of the head's a and g (0 where it was not evaluated).
     """
 
     active: np.ndarray
+    optional: np.ndarray
     tokens: list[int] = field(default_factory=list)
     logits: np.ndarray | None = None
 
@@ -236,7 +238,10 @@ class _Feeding:
         self.count, self.done, self._now = len(feed.tokens), 0, 0
         self._feed = feed
         self._tokens = (c_int32 * self.count)(*feed.tokens)
-        self.fed = Fed(np.empty((self.count, shape.layers, len(SITES)), np.int32))
+        self.fed = Fed(
+            np.empty((self.count, shape.layers, len(SITES)), np.int32),
+            np.zeros((self.count, shape.layers + 2), np.int32),
+        )
         if feed.logits:
             self.fed.logits = np.empty((_wanted(feed), shape.vocab), np.int64)
 
@@ -252,6 +257,7 @@ class _Feeding:
         part.position, part.count, part.want = feed.session.state.position, count, want.value
         active = self.fed.active
         part.active = _address(active) + active.strides[0] * first
+        part.optional = _address(self.fed.optional) + self.fed.optional.strides[0] * first
         if want is not Want.NOTHING:
             self._best = (c_int32 * (count if want is Want.ALL else 1))()
             part.best = ctypes.addressof(self._best)

@@ -7,6 +7,7 @@ By output (dense inputs): blocks of 16 outputs; each group of four inputs has 64
 In both layouts a byte holds weight + 128, and padding holds 128: a weight of zero.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ STRIP = 64  # outputs that the kernels work on together
 PAGE = 4096  # matrices begin at pages
 LINE = 64
 BY_ROW = frozenset({"qkv", "decay", "up", "down"})
+FED_BY = {"out": {"out"}, "head": {"prior", "fused"}}  # matrices by the optional event site in front of them
 MATRICES = ("qkv", "decay", "out", "up", "down", "prior", "fused")
 
 
@@ -38,6 +40,11 @@ class Section:
     def of(self, buffer: np.ndarray) -> np.ndarray:
         """The array in `buffer` (uint8)."""
         return buffer[self.offset : self.offset + self.bytes].view(self.dtype).reshape(self.dims)
+
+
+def rows_of(sites: Collection[str]) -> frozenset[str]:
+    """The matrices that are stored by row in a model with these optional event sites."""
+    return BY_ROW.union(*(FED_BY[site] for site in sites))
 
 
 def padded(outputs: int) -> int:
@@ -140,6 +147,7 @@ def _block_vectors(shape: ModelShape) -> dict[str, tuple[int]]:
         "ffn_event_threshold": (1,),
         "ffn_event_scale": (1,),
         "mix_scale": (2,),
+        "mix_threshold": (1,),
     }
 
 
@@ -150,6 +158,7 @@ def _model_vectors(shape: ModelShape) -> dict[str, tuple[int]]:
         "prior_scale": (shape.bottleneck,),
         "fused_scale": (shape.vocab,),
         "head_input_scale": (1,),
+        "head_threshold": (1,),
     }
 
 
@@ -209,6 +218,7 @@ def fill(buffer: np.ndarray, model: IntegerModel, by_row: frozenset[str] = BY_RO
             put(here + f"{name}_threshold", threshold)
             put(here + f"{name}_scale", scale(multiplier, shift))
         put(here + "mix_scale", scale(block.mix[:2], block.mix[2]))
+        put(here + "mix_threshold", block.out_event)
         for name in _NORMS:
             for leaf in ("gamma", "beta", "scalars"):
                 put(here + f"{name}.{leaf}", getattr(getattr(block, name), leaf))
@@ -218,6 +228,7 @@ def fill(buffer: np.ndarray, model: IntegerModel, by_row: frozenset[str] = BY_RO
     put_matrix("fused", head.fused_weight)
     put("fused_scale", head.fused_scale)
     put("head_input_scale", scale(*head.input))
+    put("head_threshold", head.event)
     put("gelu_table", head.gelu_table)
     put("embedding", model.embedding_table)
     put("slopes", model.slopes)

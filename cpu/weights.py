@@ -10,7 +10,7 @@ from symlight.model.config import ModelShape, Numerics
 from symlight.model.weights import IntegerModel
 
 from . import abi
-from .layout import BY_ROW, buffer_bytes, fill, matrix_sizes, row_stride, sections
+from .layout import BY_ROW, buffer_bytes, fill, matrix_sizes, row_stride, rows_of, sections
 
 HUGE_PAGE = 2 << 20
 
@@ -58,8 +58,9 @@ class Weights:
         self._blocks: ctypes.Array | None = None
 
     @classmethod
-    def pack(cls, model: IntegerModel, by_row: frozenset[str] = BY_ROW) -> "Weights":
-        """Packed out of a model, in memory of its own."""
+    def pack(cls, model: IntegerModel, by_row: frozenset[str] | None = None) -> "Weights":
+        """Packed out of a model, in memory of its own; by row what its event sites feed, unless given."""
+        by_row = rows_of(model.event_sites) if by_row is None else by_row
         buffer = huge_buffer(buffer_bytes(model.shape, by_row))
         fill(buffer, model, by_row)
         return cls(model.shape, model.numerics, buffer, by_row)
@@ -113,6 +114,7 @@ class Weights:
             scale, threshold = (self._array(f"{here}{name}_{leaf}")[0] for leaf in ("scale", "threshold"))
             values[name] = abi.Requantiser(scale, threshold)
         values["mix_o"], values["mix_h"] = self._array(here + "mix_scale")
+        values["mix_threshold"] = self._array(here + "mix_threshold")[0]
         return abi.Block(**values)
 
     def _head(self) -> abi.Head:
@@ -120,6 +122,6 @@ class Weights:
         return abi.Head(
             prior=self._matrix("prior"),
             fused=self._matrix("fused"),
-            input_scale=self._array("head_input_scale")[0],
+            input=abi.Requantiser(self._array("head_input_scale")[0], self._array("head_threshold")[0]),
             **{name: self._address(name) for name in names},
         )

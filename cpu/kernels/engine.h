@@ -57,6 +57,7 @@ class Engine {
             item.want = part.want == kWantAll || (part.want == kWantLast && t + 1 == part.count);
             if (item.want) item.logits = at(part.logits, row++ * m_.vocab);
             item.active = part.active + t * m_.layers * kSites;
+            item.optional = part.optional + t * (m_.layers + 2);
             item.undo_membrane = at(part.undo_membrane, t * m_.width), item.undo_decay = at(part.undo_decay, t * layered);
             item.undo_k = at(part.undo_k, t * layered), item.undo_v = at(part.undo_v, t * layered);
             item.position = part.position + t, item.token = part.tokens[t];
@@ -124,6 +125,12 @@ class Engine {
         items_[t].active[layer * kSites + site] = nonzeros(x, inputs);
     }
 
+    // Nonzero inputs of a matrix that may have an event site: `place` is the layer of W_O, or layers + 0, 1 of the head.
+    void count_optional(int t, int place, const int8_t* x, int inputs, int thread) {
+        if (one() && thread) return;
+        items_[t].optional[place] = nonzeros(x, inputs);
+    }
+
     // The list of `vectors` vectors; matrices by output need none.
     void list(const Matrix& m, EventList& list, Rows<int8_t>& x, int vectors, int thread) {
         if (!m.by_row) return;
@@ -172,6 +179,8 @@ class Engine {
         for (int t = 0; t < count_; t++) mix(layer, b, head, end, t, own_[thread]);
         team_.barrier();
         spent(kAttentionTime, thread);
+        for (auto [t, end] = items_of(thread); t < end; t++)
+            count_optional(t, layer, shared_.mixed[t], m_.width, thread);
         list(b.out, stream.events, shared_.mixed, count_, thread);
         branch(kOutTime, b.out, b.out_scale, stream.events, shared_.mixed, stream.c, thread);
         for (auto [t, end] = items_of(thread); t < end; t++) {
@@ -227,7 +236,8 @@ class Engine {
         std::copy(v + from, v + to, item.ring_v + slot + from);
         int32_t* o = own.output.data();
         attention(m_, first, last, q, item.ring_k + ring, item.ring_v + ring, item.position, o, own.attention);
-        mixture(o + from, b.mix_o, h + from, b.mix_h, to - from, shared_.mixed[t] + from);
+        mixture(o + from, b.mix_o, h + from, b.mix_h, b.mix_threshold, to - from,
+                shared_.mixed[t] + from);
     }
 
     void head(Stream& stream, int thread);

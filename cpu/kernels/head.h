@@ -14,7 +14,7 @@ inline void Engine::head(Stream& stream, int thread) {
         if (!items_[t].want) continue;
         if (row % team_.size() == thread) {
             int8_t *input = shared_.head_input[row], *fused = shared_.fused_input[row];
-            requantise(stream.c[t], m_.width, h.input_scale, input);
+            events(stream.c[t], m_.width, h.input, input);
             std::copy(input, input + m_.width, fused);
         }
         row++;
@@ -29,6 +29,13 @@ inline void Engine::head(Stream& stream, int thread) {
                 });
     team_.barrier();
     spent(kPriorTime, thread);
+    if (thread == 0)
+        for (int t = 0, row = 0; t < count_; t++) {
+            if (!items_[t].want) continue;
+            const int8_t* fused = shared_.fused_input[row++];
+            count_optional(t, m_.layers, fused, m_.width, thread);
+            count_optional(t, m_.layers + 1, fused + m_.width, m_.bottleneck, thread);
+        }
     list(h.fused, stream.events, shared_.fused_input, wanted, thread);
     logits(wanted, stream, thread);
     team_.barrier();

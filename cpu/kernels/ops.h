@@ -73,10 +73,6 @@ inline void residual(const int32_t* __restrict acc, int count, const float* __re
     for (int i = 0; i < count; i++) pre[i] = sat(2 * stream[i] + requantise(acc[i], scale[i]), 18);
 }
 
-inline void requantise(const int32_t* __restrict x, int count, double scale, int8_t* __restrict y) {
-    for (int i = 0; i < count; i++) y[i] = int8_t(rounded(x[i] * scale, -127, 127));
-}
-
 inline int32_t nonzeros(const int8_t* __restrict x, int count) {
     int32_t found = 0;
     for (int i = 0; i < count; i++) found += x[i] != 0;
@@ -112,9 +108,13 @@ inline void decay_steps(int16_t* __restrict h, const int16_t* __restrict z, int 
     for (int i = 0; i < count; i++) h[i] = decay_step(h[i], z[i], beta);
 }
 
-inline void mixture(const int32_t* __restrict o, double gain_o, const int16_t* __restrict h, double gain_h, int count,
-                    int8_t* __restrict y) {
-    for (int i = 0; i < count; i++) y[i] = int8_t(rounded(o[i] * gain_o + h[i] * gain_h, -127, 127));
+// 0 where the rounded value is smaller than the threshold.
+inline void mixture(const int32_t* __restrict o, double gain_o, const int16_t* __restrict h, double gain_h,
+                    int32_t threshold, int count, int8_t* __restrict y) {
+    for (int i = 0; i < count; i++) {
+        const int32_t m = rounded(o[i] * gain_o + h[i] * gain_h, -127, 127);
+        y[i] = int8_t((m < 0 ? -m : m) < threshold ? 0 : m);
+    }
 }
 
 // Layer normalisation of pre [width] -> y [width].

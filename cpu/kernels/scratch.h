@@ -13,7 +13,7 @@ struct Item {
     int16_t *membrane, *decay;
     int8_t *ring_k, *ring_v;
     int64_t* logits;
-    int32_t* active;
+    int32_t *active, *optional;
     int16_t *undo_membrane, *undo_decay;
     int8_t *undo_k, *undo_v;
     int64_t position;

@@ -168,6 +168,7 @@ def _cpu_machine(
     from symlight.cpu.build import ROOM, NoCompiler
     from symlight.cpu.engine import Engine, default_threads
     from symlight.cpu.isa import find
+    from symlight.cpu.layout import rows_of
     from symlight.cpu.library import Library
     from symlight.cpu.store import stored_weights
     from symlight.cpu.weights import Weights
@@ -183,7 +184,14 @@ def _cpu_machine(
     if isinstance(model, Package):
         shape, numerics, readers = model.shape, model.numerics, count or default_threads()
         weights = stored_weights(
-            model.digest, shape, numerics, lambda: model.model, library, cache=cache, threads=readers
+            model.digest,
+            shape,
+            numerics,
+            lambda: model.model,
+            library,
+            cache=cache,
+            by_row=rows_of(model.event_sites),
+            threads=readers,
         )
     else:
         weights = Weights.pack(model)

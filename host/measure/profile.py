@@ -18,13 +18,16 @@ from ..device.machine import Progress, silent
 class ProfileV2:
     """A prompt in chunks, and what was generated after it, token by token.
 
-    `active` [tokens, L, 4]: nonzero inputs by SITES of every token that was ingested. `operations`: of the
-    decode passes, name -> (nanoseconds, bytes of weights).
+    `active` [tokens, L, 4]: nonzero inputs by SITES of every token that was ingested. `optional`
+    [tokens, L + 2]: of W_O by layer, and elements of the head's a and g. `by_row`: matrices whose rows of
+    zeros are skipped. `operations`: of the decode passes, name -> (nanoseconds, bytes of weights).
     """
 
     shape: ModelShape
     prompt: int
     active: np.ndarray
+    optional: np.ndarray
+    by_row: frozenset[str]
     heads: int
     operations: dict[str, tuple[int, int]]
     decode_seconds: list[float]
@@ -46,7 +49,19 @@ class ProfileV2:
     @property
     def work(self) -> dict[str, tuple[int, int]]:
         """(executed, dense) products by matrix, of prompt and decode passes."""
-        return products(self.shape, self.active.sum(axis=0), len(self.active), self.heads)
+        sums = self.active.sum(axis=0), self.optional.sum(axis=0)
+        return products(self.shape, sums[0], len(self.active), self.heads, sums[1], self.by_row)
+
+    @property
+    def out_densities(self) -> np.ndarray:
+        """Share of nonzero inputs of W_O, [L]."""
+        return self.optional[:, :-2].mean(axis=0) / self.shape.width
+
+    @property
+    def head_densities(self) -> dict[str, float]:
+        """Share of nonzero elements of the head's inputs a and g, where it was evaluated."""
+        a, g = self.optional[:, -2:].sum(axis=0) / max(1, self.heads)
+        return {"a": float(a) / self.shape.width, "g": float(g) / self.shape.bottleneck}
 
     def to_json(self) -> dict:
         passes = max(1, len(self.decode_seconds))
@@ -57,7 +72,11 @@ class ProfileV2:
             "threads": self.threads,
             "instruction_set": self.isa,
             "density": float(weighted_density(self.densities, self.shape)),
-            "density_by_layer": [dict(zip(SITES, map(float, row), strict=True)) for row in self.densities],
+            "density_by_layer": [
+                dict(zip((*SITES, "out"), map(float, row), strict=True))
+                for row in np.column_stack([self.densities, self.out_densities])
+            ],
+            "head_density": self.head_densities,
             "executed_over_dense": executed_share(self.work),
             "matrices": {
                 name: {"executed": executed, "dense": dense, "share": executed / dense if dense else None}
@@ -89,11 +108,11 @@ def read_bandwidth(engine: Engine, times: int = 5) -> float:
 
 def profile(engine: Engine, prompt: list[int], new_tokens: int, progress: Progress = silent) -> ProfileV2:
     """Ingest a prompt in chunks, then generate greedily, a pass a token."""
-    session, active = Session.new(engine.shape), []
+    session, parts = Session.new(engine.shape), []
     began = time.perf_counter()
     for first in range(0, len(prompt) - 1, CHUNK):
         part = prompt[first : min(first + CHUNK, len(prompt) - 1)]
-        active.append(engine.run([Feed(session, part)])[0].active)
+        parts.append(engine.run([Feed(session, part)])[0])
         progress("ingest", first + len(part), len(prompt))
     prompt_seconds = time.perf_counter() - began
     before, token, seconds = engine.profile(), prompt[-1], []
@@ -101,17 +120,20 @@ def profile(engine: Engine, prompt: list[int], new_tokens: int, progress: Progre
         began = time.perf_counter()
         fed = engine.run([Feed(session, [token], Want.LAST)])[0]
         seconds.append(time.perf_counter() - began)
-        active.append(fed.active)
+        parts.append(fed)
         token = fed.tokens[0]
         progress("decode", index + 1, new_tokens)
     operations = {
         name: (spent - before[name][0], read - before[name][1])
         for name, (spent, read) in engine.profile().items()
     }
+    layers = engine.shape.layers
     return ProfileV2(
         shape=engine.shape,
         prompt=len(prompt),
-        active=np.concatenate(active) if active else np.zeros((0, engine.shape.layers, len(SITES)), np.int32),
+        active=np.concatenate([np.zeros((0, layers, len(SITES)), np.int32), *(fed.active for fed in parts)]),
+        optional=np.concatenate([np.zeros((0, layers + 2), np.int32), *(fed.optional for fed in parts)]),
+        by_row=engine.weights.by_row,
         heads=new_tokens,
         operations=operations,
         decode_seconds=seconds,

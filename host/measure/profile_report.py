@@ -53,7 +53,8 @@ def summary(found: dict) -> list[str]:
     lines = [
         f"{found['prompt_tokens']} prompt tokens, {found['decode_passes']} decode passes, "
         f"{found['threads']} threads, {found['instruction_set']}",
-        f"density {found['density']:.3f}, weighted by the weights of each site",
+        f"density {found['density']:.3f}, weighted by the weights of each site; head input "
+        f"{found['head_density']['a']:.3f}, hidden {found['head_density']['g']:.3f}",
         f"executed over dense products {'-' if share is None else format(share, '.3f')}",
     ]
     if found["decode_tokens_a_second"] is not None:
@@ -68,8 +69,8 @@ def summary(found: dict) -> list[str]:
 def print_profile(profile: ProfileV2) -> None:
     """Tables on standard output."""
     found, console = profile.to_json(), PlainConsole()
-    table = Table("layer", *SITES, title="density: share of nonzero inputs")
-    for layer, row in enumerate(profile.densities):
+    table = Table("layer", *SITES, "out", title="density: share of nonzero inputs")
+    for layer, row in enumerate(np.column_stack([profile.densities, profile.out_densities])):
         table.add_row(str(layer), *(f"{value:.3f}" for value in row))
     print_table(console, table, 0)
     operations, matrices = _cells(found)
@@ -101,8 +102,9 @@ def page(profile: ProfileV2, title: str) -> str:
             "<p>From left to right: the prompt, then what was generated. From top to bottom: the layers.</p>",
             heat_map(_narrow(by_token[:, :, index].T)),
         ]
-    layers = [(str(layer), *(f"{value:.3f}" for value in row)) for layer, row in enumerate(profile.densities)]
-    parts += ["<h2>Numbers</h2>", _table(("layer", *SITES), layers)]
+    by_layer = np.column_stack([profile.densities, profile.out_densities])
+    layers = [(str(layer), *(f"{value:.3f}" for value in row)) for layer, row in enumerate(by_layer)]
+    parts += ["<h2>Numbers</h2>", _table(("layer", *SITES, "out"), layers)]
     parts += ["<h2>A decode pass</h2>", _table(OPERATION_TITLES, operations)]
     parts += ["<h2>Products</h2>", _table(MATRIX_TITLES, matrices)]
     head = f'<meta charset="utf-8"><title>{html.escape(title)}</title><style>{_STYLE}</style>'

@@ -24,6 +24,7 @@ class Beside:
         for i, token in enumerate(tokens):
             expected = self.reference.ingest(token, want_logits=True)
             np.testing.assert_array_equal(fed.active[i], expected.active)
+            np.testing.assert_array_equal(fed.optional[i], [*expected.out_active, *expected.head_active])
             np.testing.assert_array_equal(fed.logits[i], expected.logits)
             assert fed.tokens[i] == expected.token
         difference = self.session.state.first_difference(self.reference.state)

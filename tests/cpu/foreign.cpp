@@ -33,6 +33,7 @@ int main(int count, char** words) {
         const int length = std::atoi(words[word]);
         std::vector<int64_t> logits(int64_t(length) * model.vocab);
         std::vector<int32_t> active(int64_t(length) * model.layers * kSites);
+        std::vector<int32_t> optional(int64_t(length) * (model.layers + 2));
         std::vector<Item> items(length);
         for (int t = 0; t < length; t++) {
             Item& item = items[t];
@@ -41,13 +42,14 @@ int main(int count, char** words) {
             item.ring_k = ring_k.data(), item.ring_v = ring_v.data();
             item.logits = logits.data() + int64_t(t) * model.vocab;
             item.active = active.data() + int64_t(t) * model.layers * kSites;
+            item.optional = optional.data() + int64_t(t) * (model.layers + 2);
             item.position = position++;
             item.want = 1;
             if (std::fread(&item.token, sizeof item.token, 1, tokens) != 1) return 3;
         }
         engine.run(items.data(), length);
         write_all(results, logits);
-        write_all(results, active);
+        write_all(results, active), write_all(results, optional);
     }
     write_all(results, membrane), write_all(results, decay), write_all(results, ring_k), write_all(results, ring_v);
     return std::fclose(results) ? 3 : 0;

@@ -13,9 +13,9 @@ from symlight.cpu.engine import CHUNK, Engine, Feed, Session, Undo, Want
 from symlight.cpu.isa import runnable
 from symlight.cpu.layout import BY_ROW, MATRICES
 from symlight.cpu.weights import Weights
-from symlight.model.config import MAX_POSITION, ModelShape, Numerics, preset
+from symlight.model.config import MAX_POSITION, OPTIONAL_SITES, ModelShape, Numerics, preset
 from symlight.model.random_models.extremes import EXTREMES
-from symlight.model.reference import Reference
+from symlight.model.reference import SITES, Reference
 from symlight.model.synthetic import random_model
 
 ISAS = [isa.name for isa in runnable()]
@@ -64,6 +64,29 @@ def test_no_event_and_every_event(beside, isa, density):
 def test_other_layouts_compute_the_same(beside, by_row, every_row):
     model = random_model(preset("wide"), SEED)
     feed_all(beside(model, 2, by_row, every_row=every_row), (1, 1, 9))
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("sites", [("out",), ("head",), ("out", "head")], ids="+".join)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_optional_event_sites(beside, isa, sites, threads):
+    densities = dict.fromkeys(SITES, 0.3) | dict.fromkeys(sites, 0.4)
+    pair = beside(random_model(preset("odd"), SEED, densities), threads, isa=isa)
+    assert ("fused" in pair.engine.weights.by_row) == ("head" in sites)
+    feed_all(pair, (1, 1, 7))
+    before = pair.engine.profile()["head"][1]
+    fed = pair.engine.run([Feed(pair.session, [3], Want.LAST)])[0]
+    read = pair.engine.profile()["head"][1] - before
+    rows = fed.optional[0, -2:].sum() if "head" in sites else pair.reference.shape.head_rows
+    assert read == rows * pair.reference.shape.vocab  # the rows of zeros are not read
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("density", [0.0, 1.0])
+def test_optional_sites_without_an_event_and_with_all(beside, density):
+    densities = dict.fromkeys((*SITES, *OPTIONAL_SITES), density)
+    feed_all(beside(random_model(preset("wide"), SEED, densities), 2), (1, 1, 7))
 
 
 shapes = st.builds(

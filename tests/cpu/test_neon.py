@@ -11,7 +11,7 @@ from symlight.cpu import abi
 from symlight.cpu.build import FINITE, FLAGS, KERNELS
 from symlight.cpu.isa import ISAS
 from symlight.cpu.weights import Weights
-from symlight.model.config import preset
+from symlight.model.config import OPTIONAL_SITES, preset
 from symlight.model.reference import SITES, Reference
 from symlight.model.synthetic import random_model
 
@@ -60,13 +60,15 @@ def program(request, tmp_path_factory):
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
-    ("name", "extreme"), [("tiny", None), ("odd", None), ("wide", None), ("tiny", "saturate")]
+    ("name", "extreme"),
+    [("tiny", None), ("odd", None), ("wide", None), ("tiny", "saturate"), ("odd", "sites")],
 )
 def test_neon(program, tmp_path, name, extreme, threads):
-    model = random_model(preset(name), SEED, extreme=extreme)
+    densities = dict.fromkeys((*SITES, *OPTIONAL_SITES), 0.3) if extreme == "sites" else 0.24
+    model = random_model(preset(name), SEED, densities, extreme=None if extreme == "sites" else extreme)
     shape = model.shape
     packed = Weights.pack(model)
-    image, address = Placed(shape, model.numerics, packed.buffer).image()
+    image, address = Placed(shape, model.numerics, packed.buffer, packed.by_row).image()
     tokens = np.random.default_rng(SEED).integers(0, shape.vocab, sum(LENGTHS))
     (tmp_path / "image").write_bytes(image)
     (tmp_path / "tokens").write_bytes(tokens.astype(np.int32).tobytes())
@@ -88,6 +90,9 @@ def test_neon(program, tmp_path, name, extreme, threads):
         active = take(length * shape.layers * len(SITES), np.int32).reshape(length, shape.layers, -1)
         np.testing.assert_array_equal(logits, [result.logits for result in expected])
         np.testing.assert_array_equal(active, [result.active for result in expected])
+        optional = take(length * (shape.layers + 2), np.int32).reshape(length, -1)
+        counts = [(*result.out_active, *result.head_active) for result in expected]
+        np.testing.assert_array_equal(optional, counts)
     state = reference.state
     for array in (state.membrane, state.decay, state.ring_k, state.ring_v):
         ours = take(array.size, array.dtype).reshape(array.shape)

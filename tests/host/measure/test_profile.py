@@ -9,7 +9,9 @@ import pytest
 from symlight.cpu.work import executed_share, products
 from symlight.host.device.reference_machine import ReferenceMachine
 from symlight.model.config import preset
-from symlight.model.reference import SITES
+from symlight.model.package import PackageMeta, save_package
+from symlight.model.reference import SITES, Reference
+from symlight.model.synthetic import random_model
 
 PROMPT, NEW = [1, 2, 3, 4, 5], 6
 
@@ -66,6 +68,22 @@ def test_page(profiled, model, tmp_path):
 
 def test_only_the_engine_is_timed(profiled):
     assert "use --device cpu" in profiled("--device", "reference").error()
+
+
+def test_optional_sites_are_skipped_and_shown(symlight, tmp_path):
+    densities = dict.fromkeys(SITES, 0.3) | {"out": 0.4, "head": 0.3}
+    model = random_model(preset("odd"), 3, densities)
+    shape, reference = model.shape, Reference(model)
+    save_package(tmp_path / "p", model, PackageMeta(name="sites", synthetic=True))
+    words = ("profile", tmp_path / "p", "--prompt-ids", "5", "--max-new-tokens", 1, "--json")
+    found, expected = symlight(*words).json, reference.ingest(5, True)
+    assert found["density_by_layer"][0]["out"] == expected.out_active[0] / shape.width
+    a, g = expected.head_active
+    assert found["head_density"] == {"a": a / shape.width, "g": pytest.approx(g / shape.bottleneck)}
+    assert found["matrices"]["out"]["executed"] == expected.out_active.sum() * shape.width
+    assert found["matrices"]["prior"]["executed"] == a * shape.bottleneck
+    assert found["matrices"]["fused"]["executed"] == (a + g) * shape.vocab
+    assert found["operations"]["head"]["bytes"] == (a + g) * shape.vocab
 
 
 def test_all_inputs_nonzero_are_all_products():

@@ -8,6 +8,8 @@ All words are 32-bit little endian.
 import enum
 from dataclasses import dataclass
 
+from symlight.model.sampling import CANDIDATES
+
 KERNEL_NAME = "symlight"
 MAILBOX_MAGIC = 0x534C5632  # "SLV2"
 NO_EOS = 0x7FFFFFFF  # value of the `eos` argument that no token equals
@@ -31,10 +33,12 @@ class Flag(enum.IntFlag):
 
     DENSE = 1  # read every weight row at event sites
     FULL_KV = 2  # load the whole ring
-    LOGITS = 4  # write the logits of every evaluated head to the channels' buffers; the last one's stay
+    LOGITS = 4  # write the logits of every evaluated head to the channels' buffers
     REPLACE_PENDING = 8  # forget the pending token: the prompt's first takes its place
     LONG_WATCHDOG = 16  # `watchdog` counts 2^LONG_WATCHDOG_SHIFT cycles
     SAMPLE = 32  # draw tokens with the arguments from `sample_scale` on
+    CANDIDATES = 64  # write the largest logits and their ids for every generated token
+    EVERY_HEAD = 128  # evaluate the head in every pass, prompt positions included
 
 
 class Status(enum.IntEnum):
@@ -95,6 +99,9 @@ def arguments(channels: int) -> list[Argument]:
     return table
 
 
+CANDIDATES_BYTES = 8 * CANDIDATES  # of one token: a word of 64 bits each, logit below, id above
+
+
 class Io:
     """Byte offsets within the io buffer (on the bank of channel 0)."""
 
@@ -102,7 +109,9 @@ class Io:
     STATE = 0x01000  # membrane, then decay state of every layer, words of int16
     PROMPT = 0x40000  # token ids, a word each
     TOKENS = 0x80000  # generated ids, a word each
-    SIZE = 0xC0000
+    CANDIDATES = 0x100000  # of the last CANDIDATE_TOKENS tokens of a run, 8 bytes each
+    CANDIDATE_TOKENS = 2048
+    SIZE = CANDIDATES + CANDIDATE_TOKENS * CANDIDATES_BYTES
     MAX_PROMPT = (0x80000 - 0x40000) // 4
     MAX_NEW = (0xC0000 - 0x80000) // 4
 

@@ -128,7 +128,7 @@ class Source(enum.Enum, shape=3):
     WEIGHT = 2  # attention denominators: lane h is local head h
     BEST = 3  # lanes 0, 1: low and high half of the best logit; lane 2: its id
     COUNTER = 4  # lane 0: read beats of traffic `address`
-    NEXT = 5  # as BEST: the next best logit, which is then forgotten; lane 3: valid, busy
+    NEXT = 5  # as BEST: the next best logit, which is then forgotten
 
 
 class DrainRequest(data.Struct):
@@ -227,6 +227,7 @@ class Header(data.Struct):
     slope_beats: 4
     embed_base: BEAT_ADDRESS
     logit_base: BEAT_ADDRESS  # where every channel writes its logits
+    logit_beats: BEAT_ADDRESS  # beats of one evaluated head
     ring_shape: RingShape
     layers: 7
     width: 12  # elements of the residual stream

@@ -32,12 +32,18 @@ from .choosing import PLAIN, Features, Logits, RunOptions, check_options
 from .machine import OnToken, Progress, RunResult, check_input, silent
 from .mailbox import BYTES as MAILBOX_BYTES
 from .mailbox import Mailbox
-from .run_outputs import LogitReader, TokenArea, run_with_logits
+from .run_outputs import LogitReader, TokenArea, run_with_candidates, run_with_logits
 from .state_image import RingImage, check_fits, pack_state, state_bytes, unpack_state
 
 CHUNK = 1 << 22  # bytes of an upload between two looks at progress and Ctrl-C
 POLL_MS = 20  # a longer wait would hold Python's lock that long
 SHORT_CYCLES = 5_000_000  # watchdog of everything but GENERATE
+_LOGIT_FLAGS = {
+    Logits.NONE: Flag(0),
+    Logits.CANDIDATES: Flag.CANDIDATES,
+    Logits.GENERATED: Flag.LOGITS,
+    Logits.ALL: Flag.LOGITS | Flag.EVERY_HEAD,
+}
 
 
 class Accelerator:
@@ -65,8 +71,7 @@ class Accelerator:
         How long an interrupted run may go on, so that the card is left idle.
     """
 
-    # Kernels of 32 lanes draw wrong tokens (tests/kernel/test_logits.py): the host draws from their logits.
-    features = Features(sampling=False, logits=True)
+    features = Features(sampling=True, logits=True)
 
     def __init__(
         self,
@@ -163,14 +168,17 @@ class Accelerator:
         self._check_session()
         check_input(self, prompt, n_new, eos)
         check_options(self.name, self.features, options)
+        flags = _LOGIT_FLAGS[options.logits]
+
+        def part(tokens: Sequence[int], count: int) -> RunResult:
+            return self._generate(tokens, count, eos, on_token, flags, options.settings)
+
         if options.logits is Logits.NONE:
-            return self._generate(prompt, n_new, eos, on_token, settings=options.settings)
-
-        def one(part: Sequence[int], end: int | None, show: OnToken | None) -> RunResult:
-            return self._generate(part, 1, end, show, Flag.LOGITS, options.settings)
-
-        reader = LogitReader(self._card, self._layout)
-        return run_with_logits(self, one, reader, prompt, n_new, eos, on_token, options.logits)
+            return part(prompt, n_new)
+        if options.logits is Logits.CANDIDATES:
+            return run_with_candidates(self._card, part, prompt, n_new, self.shape.vocab)
+        reader, every = LogitReader(self._card, self._layout), options.logits is Logits.ALL
+        return run_with_logits(part, reader, prompt, self.pending is not None, n_new, every=every)
 
     def _generate(
         self,

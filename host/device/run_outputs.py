@@ -1,8 +1,8 @@
 """What a run leaves on the card besides its mailbox: generated tokens, and logits.
 
-Tokens are read while the kernel is still writing them. Logits of an evaluated head overwrite those of the one
-before: the host reads them after every such pass, so a run that asks for logits is a run of the kernel per
-token.
+Tokens are read while the kernel is still writing them. Candidates and logits are read after a run, which has
+room for those of `Io.CANDIDATE_TOKENS` tokens, of `LOGIT_HEADS` evaluated heads: a longer run is several of
+the kernel's.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,18 +10,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from symlight.hw.channel.logits import WORD_BYTES
+from symlight.hw.channel.logits import LOGIT_BITS, LOGIT_HEADS, WORD_BYTES
 from symlight.hw.compiler.layout import Layout
-from symlight.hw.interface import Io
+from symlight.hw.interface import CANDIDATES_BYTES, Io
+from symlight.model.sampling import CANDIDATES
 
 from .card import Card
-from .choosing import Logits, logit_fields, logit_row
 from .machine import OnToken, RunResult
 
 _WINDOW = 1024  # tokens read at once while the kernel runs
 _EMPTY = 0xFFFFFFFF  # no token; the host puts it wherever the run may write one
-# A run of the kernel that writes logits: prompt, end-of-sequence token, callback.
-KernelRun = Callable[[Sequence[int], int | None, OnToken | None], RunResult]
+# A run of the kernel: prompt, tokens to generate.
+PartialRun = Callable[[Sequence[int], int], RunResult]
 
 
 class TokenArea:
@@ -65,71 +65,85 @@ class TokenArea:
 
 
 class LogitReader:
-    """The logits of the head that a kernel evaluated last.
+    """The logits of the newest run's evaluated heads.
 
     Word n of channel k belongs to row n % lanes of tile n // lanes, which is vocabulary row
-    (tile * channels + k) * lanes + row.
+    (tile * channels + k) * lanes + row. One head's words follow another's.
     """
 
     def __init__(self, card: Card, layout: Layout):
         self._card, self._layout = card, layout
 
-    def read(self) -> np.ndarray:
-        """Logits [V] int64."""
+    def read(self, heads: int) -> np.ndarray:
+        """Logits [heads, V] int64."""
         layout, engine = self._layout, self._layout.engine
-        offset, size = layout.logit_base * engine.beat_bytes, layout.tiles * engine.lanes * WORD_BYTES
-        rows = np.stack(
-            [
-                self._card.read(f"hbm{k:02d}", offset, size).view("<i8").reshape(layout.tiles, engine.lanes)
-                for k in range(engine.channels)
-            ],
-            axis=1,
-        )
-        return rows.reshape(-1)[: layout.shape.vocab].astype(np.int64)
+        offset = layout.logit_base * engine.beat_bytes
+        size = heads * layout.head_logit_beats * engine.beat_bytes
+        shape = (heads, layout.tiles, engine.lanes)
+        rows = np.empty((heads, layout.tiles, engine.channels, engine.lanes), np.int64)
+        for k in range(engine.channels if heads else 0):
+            rows[:, :, k] = self._card.read(f"hbm{k:02d}", offset, size).view("<i8").reshape(shape)
+        return rows.reshape(heads, layout.tiles * engine.channels * engine.lanes)[:, : layout.shape.vocab]
 
 
-def run_with_logits(
-    machine,
-    run_one: KernelRun,
-    reader: LogitReader,
-    prompt: Sequence[int],
-    n_new: int,
-    eos: int | None,
-    on_token: OnToken | None,
-    wanted: Logits,
+def unpack_candidates(words: np.ndarray, count: int) -> np.ndarray:
+    """(id, logit) [tokens, count, 2] int64 of the kernel's words [tokens, K]."""
+    words = words[:, :count].astype("<i8")
+    unused = 8 * WORD_BYTES - LOGIT_BITS
+    return np.stack([(words >> LOGIT_BITS) & ((1 << unused) - 1), words << unused >> unused], axis=2)
+
+
+def run_with_candidates(
+    card: Card, run_part: PartialRun, prompt: Sequence[int], n_new: int, vocab: int
 ) -> RunResult:
-    """A run of `machine` that gives `wanted` logits; `run_one` generates one token."""
-    rows: list[np.ndarray] = []
-    left, results = list(prompt), []
-    if wanted is Logits.ALL:
-        left, results = _every_input(machine, run_one, reader, left, rows)
-    while sum(len(result.tokens) for result in results) < n_new:
-        decoding = any(result.tokens for result in results)
-        result = run_one(left, eos, on_token)
-        rows.append(logit_row(reader.read(), wanted))
-        results.append(result.as_decode() if decoding else result)
-        left = []
-        if result.stop_reason == "eos":
-            break
-    if left or not results:  # the last input of a run without new tokens
-        results.append(machine.run(left, 0, eos))
+    """A run whose candidates are read too: several where the kernel has no room for those of all tokens."""
+    results: list[RunResult] = []
+    rows = [np.zeros((0, min(CANDIDATES, vocab), 2), np.int64)]
+    while not results or (n_new and results[-1].stop_reason != "eos"):
+        part = min(n_new, Io.CANDIDATE_TOKENS)
+        result = run_part([] if results else prompt, part)
+        size = len(result.tokens) * CANDIDATES_BYTES
+        words = card.read("io", Io.CANDIDATES, size).view("<u8") if size else np.zeros(0, "<u8")
+        rows.append(unpack_candidates(words.reshape(-1, CANDIDATES), min(CANDIDATES, vocab)))
+        results.append(result.as_decode() if results else result)
+        n_new -= part
     total = results[0]
     for result in results[1:]:
         total = total + result
-    return replace(total, **logit_fields(rows, wanted, machine.shape.vocab))
+    return replace(total, candidates=np.concatenate(rows))
 
 
-def _every_input(machine, run_one: KernelRun, reader: LogitReader, prompt: list[int], rows: list):
-    """Ingest all inputs but the last, each with its head: (what is left of the prompt, the results).
-
-    The head's own choice becomes pending, and the next input takes its place.
-    """
+def run_with_logits(
+    run_part: PartialRun,
+    reader: LogitReader,
+    prompt: Sequence[int],
+    pending: bool,
+    n_new: int,
+    *,
+    every: bool,
+) -> RunResult:
+    """A run whose logits are read too, those of `every` pass or of the generated tokens; `pending`: a token
+    goes in before the prompt."""
     results: list[RunResult] = []
-    inputs = ([] if machine.pending is None else [None]) + prompt
-    for index, token in enumerate(inputs[:-1]):
-        result = run_one([] if token is None or index else [token], None, None)
-        rows.append(reader.read())
-        results.append(replace(result, tokens=[], stop_reason="length"))
-        machine.replace_pending(inputs[index + 1])
-    # after a pass the last input is pending already
-    return ([] if results or inputs[-1] is None else prompt), results
+    rows: list[np.ndarray] = []
+    left, generated = list(prompt), 0
+
+    def part(count: int, new: int) -> RunResult:
+        """Hand in `count` tokens of the prompt and generate `new` ones."""
+        nonlocal left, pending, generated
+        result = run_part(left[:count], new)
+        rows.append(reader.read(result.passes if every else len(result.tokens)))
+        results.append(result.as_decode() if generated else result)
+        left, pending, generated = left[count:], True, generated + len(result.tokens)
+        return result
+
+    while every and pending + len(left) > LOGIT_HEADS:
+        part(LOGIT_HEADS + 1 - pending, 0)  # the last one becomes pending
+    while not results or left or generated < n_new:
+        room = LOGIT_HEADS - max(pending + len(left) - 1, 0) * every
+        if part(len(left), min(room, n_new - generated)).stop_reason == "eos":
+            break
+    total = results[0]
+    for result in results[1:]:
+        total = total + result
+    return replace(total, logits=np.concatenate(rows))

@@ -244,10 +244,9 @@ class Channel(wiring.Component):
             loader.attended.eq(attention.att_done),
             attention.loaded.eq(loader.loaded),
             loader.writes_quiet.eq(writer.quiet),
-            # KV words and io words never meet: the sequencer writes to the io buffer between passes.
-            # Logits wait for both.
+            # Words for the io buffer cannot wait, and the sequencer knows that there is room for them.
             writer.i.valid.eq(attention.writes.valid | io_write | lanes.logits.valid),
-            attention.writes.ready.eq(writer.i.ready),
+            attention.writes.ready.eq(writer.i.ready & ~io_write),
             lanes.logits.ready.eq(writer.i.ready & ~attention.writes.valid & ~io_write),
             writer.i.p.eq(lanes.logits.p),
         ]

@@ -43,6 +43,8 @@ class Head(wiring.Component):
     ----------
     LATENCY : int
         Cycles from `end` to `idle` and the final `best`.
+    EARLY : int
+        Cycles that `idle` comes earlier with `plain`.
 
     Members
     -------
@@ -54,6 +56,9 @@ class Head(wiring.Component):
         Scale beat `half` of the running tile; only while `ready`. Half 1 must follow half 0.
     end : In
         A tile is complete: `sums` are its sums. It comes within 4 cycles of scale half 1.
+    plain : In
+        No row is looked at outside or held: `idle` need not wait for the last comparisons, which end `EARLY`
+        cycles behind it. The next operation starts no sooner.
     sums, some : In
         Sums of the tile; without `some` they count as zero (the tile had no rows here).
     idle : Out
@@ -64,6 +69,8 @@ class Head(wiring.Component):
     hold : In
         The row is not taken: everything behind `sums` stands still.
     """
+
+    EARLY = 3  # operands, partial products, product
 
     def __init__(self, *, engine: Engine):
         self._engine = engine
@@ -85,6 +92,7 @@ class Head(wiring.Component):
                 "end": In(1),
                 "sums": In(data.ArrayLayout(signed(engine.head_bits), engine.lanes)),
                 "some": In(1),
+                "plain": In(1),
                 "idle": Out(1),
                 "best": Out(Best),
                 "row_valid": Out(1),
@@ -120,7 +128,7 @@ class Head(wiring.Component):
             with m.If(lane == lanes - 1):
                 m.d.sync += [draining.eq(0), taken.eq(0)]
         working = self._maximum(m, held, scales, draining, lane)
-        m.d.comb += self.idle.eq(~(taken | working))
+        m.d.comb += self.idle.eq(~(taken | (working & ~self.plain)))
         return m
 
     def _take_scales(self, m, scales):
@@ -133,7 +141,7 @@ class Head(wiring.Component):
                     m.d.sync += scales[number * half + lane].eq(Cat(low, high))
 
     def _maximum(self, m, held, scales, draining, lane):
-        """Select, multiply, add the partial products, compare. Returns "at work"."""
+        """Select, multiply, add the partial products, compare. Returns whether a row is on its way."""
         engine = self._engine
         number = Signal(ID_BITS - exact_log2(engine.lanes))  # tile * channels + index
         value = Signal(signed(engine.head_bits), reset_less=True)
@@ -178,4 +186,4 @@ class Head(wiring.Component):
             m.d.sync += [best.logit.eq(product), best.id.eq(row.id), best.any.eq(1)]
         with m.If(self.start):
             m.d.sync += [best.eq(Const(0, len(best.as_value()))), number.eq(self.index)]
-        return draining | tokens[0].valid | tokens[1].valid | tokens[2].valid
+        return tokens[0].valid | tokens[1].valid | tokens[2].valid

@@ -46,7 +46,7 @@ class LaneGroup(wiring.Component):
         back takes longer, so the sums complete on the request's way.
     HEAD_LATENCY : int
         Cycles from the transfer of a HEAD command's last beat to `op_done`, unless an earlier tile is still
-        draining, or a drain request takes its turn.
+        draining, or a drain request takes its turn. With candidates or logits `Head.EARLY` cycles more.
     DRAIN_LATENCY : int
         Cycles from a drain request to its word.
     SIDE_LATENCY : int
@@ -67,7 +67,8 @@ class LaneGroup(wiring.Component):
         High for one cycle for each MATRIX or HEAD command: its results can be drained `DRAIN_GUARD` cycles
         later.
     drain : In(drain_port(engine))
-        Sources ACC (clears the word), BEST and NEXT; other sources are ignored.
+        Sources ACC (clears the word), BEST and NEXT; other sources are ignored. Between two requests for NEXT
+        lie `CandidateList.NEXT_CYCLES` cycles at least.
     """
 
     LATENCY = 0
@@ -78,7 +79,7 @@ class LaneGroup(wiring.Component):
     def __init__(self, *, engine: Engine):
         self._engine = engine
         self._head = Head(engine=engine)
-        self.HEAD_LATENCY = self._head.LATENCY + 3
+        self.HEAD_LATENCY = self._head.LATENCY + 3 - Head.EARLY
         super().__init__(
             {
                 "index": In(CHANNEL_BITS),
@@ -121,7 +122,7 @@ class LaneGroup(wiring.Component):
             control.index.eq(self.index),
             head.index.eq(self.index),
             control.scale_ready.eq(head.scale.ready),
-            control.head_idle.eq(head.idle & logits.idle),
+            control.head_idle.eq(head.idle & logits.idle & candidates.idle),
             logits.start.eq(control.head_start),
             logits.wanted.eq(control.head_logits),
             logits.base.eq(self.logit_base),
@@ -141,6 +142,8 @@ class LaneGroup(wiring.Component):
             head.scale.beat.eq(self.beats.payload),
             bank.add.valid.eq(products.add | products.head),
         ]
+        with m.If(control.head_start):
+            m.d.sync += head.plain.eq(~(control.head_logits | control.head_candidates))
         m.d.comb += self.op_done.eq(control.token.last | control.head_done)  # a register takes it outside
         side = Signal.like(self.side.data.as_value(), reset_less=True)
         m.d.comb += self.side.data.as_value().eq(side)
@@ -149,7 +152,7 @@ class LaneGroup(wiring.Component):
             side.eq(Mux(control.pass_side, self.beats.payload.as_value(), 0)),
         ]
         self._multiply(m, control.token, *tokens, bank)
-        following = second_best(m, candidates, control.head_start, self.drain)
+        following = second_best(m, candidates, self.drain)
         self._answer(m, bank, head, products, following)
         return m
 

@@ -1,26 +1,24 @@
 """What becomes of a channel's logits besides the maximum: to its HBM buffer, and the K largest in order.
 
 rows of the head (48 bits, one a cycle) ─┬─► beat of 64-bit words ─► writer
-                                         └─► above the floor? ─► replaces the smallest ─► scan for the floor
-next ◄─ scan for the largest, once all rows are in
+                                         └─► above the smallest kept? ─► inserted in order ─► next
 """
 
 from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import exact_log2
 
 from symlight.model.sampling import CANDIDATES
 
 from ..config import Engine
-from ..lib.extremes import ExtremeScan
 from ..types import BEAT_ADDRESS, Source, write_layout
 
 WORD_BYTES = 8  # a logit in memory: int64, little endian
 LOGIT_BITS = 48
 ID_BITS = 16
 KEY_BITS = LOGIT_BITS + ID_BITS
-BANKS = 2  # candidates that a scan reads per cycle
+LOGIT_HEADS = 64  # evaluated heads of a run whose logits have room; a power of two
 
 
 def beats_per_tile(engine: Engine) -> int:
@@ -105,50 +103,55 @@ class LogitWriter(wiring.Component):
 
 
 class Candidate(data.Struct):
-    """A logit and its vocabulary id; `valid` is 0 beyond the last candidate, `busy` means: ask again."""
+    """A logit and its vocabulary id; `valid` is 0 beyond the last candidate."""
 
     logit: signed(LOGIT_BITS)
     id: ID_BITS
     valid: 1
-    busy: 1
 
 
 class CandidateList(wiring.Component):
-    """Keeps the K largest rows of a head operation.
+    """Keeps the K largest rows of a head operation in order, by insertion into a memory.
 
-    A row that is not among the largest so far costs no time. One that is replaces the smallest, and the next
-    row waits until a scan has found the new smallest. After `finish`, scans find the rows in descending
-    order; each is removed as it is found.
+    A row that is not among the largest so far costs no time. Before one that is, the smaller rows move up a
+    place, one a cycle, and the next row waits.
 
     Parameters
     ----------
     count : int
-        K, a power of two, at least 4.
+        K, a power of two.
 
     Attributes
     ----------
-    SCAN : int
-        Cycles of a scan.
+    INSERT : int
+        Cycles that a row takes beside those of the rows that move up.
+    NEXT_CYCLES : int
+        Cycles from `finish` or `pop` until `next` is right.
 
     Members
     -------
     start, wanted : In
-        Pulse: a head operation begins; whether its candidates are kept. No row comes with it.
+        Pulse: a head operation begins; whether its candidates are kept. No row comes with it. Only while
+        `idle`.
     row_valid, some, row, id : In
         A logit with its id; without `some` it is padding, which is never a candidate.
     hold : Out
         The row is not taken and must stay.
+    idle : Out
+        No row is being inserted.
     finish : In
-        Pulse: all rows have been taken.
+        Pulse, while `idle`: all rows have been taken.
     next : Out(Candidate)
-        The largest row that is left; the first one is the maximum of all.
+        The next row in descending order; the first one is the second largest, since the head has the largest.
     pop : In
-        Pulse, while `next` is not busy: go on to the row behind it.
+        Pulse: go on to the row behind it.
     """
 
+    INSERT = 2
+    NEXT_CYCLES = 2
+
     def __init__(self, *, count: int = CANDIDATES):
-        self._numbers = ExtremeScan(count=count, banks=BANKS, bits=KEY_BITS)
-        self.SCAN = self._numbers.LATENCY
+        self._count = count
         super().__init__(
             {
                 "start": In(1),
@@ -158,6 +161,7 @@ class CandidateList(wiring.Component):
                 "row": In(signed(LOGIT_BITS)),
                 "id": In(ID_BITS),
                 "hold": Out(1),
+                "idle": Out(1),
                 "finish": In(1),
                 "next": Out(Candidate),
                 "pop": In(1),
@@ -166,100 +170,78 @@ class CandidateList(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.numbers = numbers = self._numbers
-        on, filled, count = Signal(), Signal(), Signal.like(numbers.place)
-        finished = Signal()  # waits for the last row's scan
-        key, found = self._key(), numbers.found
-        floor, floor_place = Signal(KEY_BITS, reset_less=True), Signal.like(numbers.place)
+        m.submodules.rows = rows = Memory(shape=KEY_BITS, depth=self._count, init=[])
+        write, read = rows.write_port(), rows.read_port(domain="comb")
+        on, filled = Signal(), Signal()
+        last = self._count - 1
+        size = Signal(range(self._count))  # rows in the list unless `filled`
+        # The row at the place before `hole` is in `before`; the one before that is read.
+        hole, before = Signal(range(self._count)), Signal(KEY_BITS, reset_less=True)
+        key, floor = Signal(KEY_BITS, reset_less=True), Signal(KEY_BITS, reset_less=True)
+        incoming, place, left = self._key(), Signal(range(self._count)), Signal(range(self._count))
+        m.d.sync += before.eq(read.data)
         m.d.comb += [
-            self.hold.eq(1),
-            self.next.busy.eq(1),
-            self.next.valid.eq(found != 0),
-            self.next.logit.eq(Cat(found[ID_BITS:-1], ~found[-1]).as_signed()),
-            self.next.id.eq(~found[:ID_BITS]),
+            read.addr.eq(place),
+            write.addr.eq(hole),
+            self.next.logit.eq(Cat(before[ID_BITS:-1], ~before[-1]).as_signed()),
+            self.next.id.eq(~before[:ID_BITS]),
+            self.next.valid.eq(left != 0),
         ]
-        self._fresh = Signal()  # an operation waits for the scan of the one before
-        with m.If(self.finish):
-            m.d.sync += finished.eq(1)
-        with m.FSM():
+
+        def begin():
+            with m.If(self.start):
+                m.d.sync += [on.eq(self.wanted), filled.eq(0), size.eq(0), hole.eq(0)]
+                m.next = "ROWS"
+
+        with m.FSM() as fsm:
             with m.State("ROWS"):
-                m.d.comb += self.hold.eq(self._fresh)
-                with m.If(self.row_valid & ~self._fresh & self.some & on & (~filled | (key > floor))):
-                    self._store(m, Mux(filled, floor_place, count), key)
-                    m.d.sync += count.eq(count + 1)
-                    with m.If(filled | count.all()):
-                        m.d.sync += filled.eq(1)
-                        self._scan(m, largest=False)
-                        m.next = "FLOOR"
-                with m.If(finished & on & ~self._fresh):
-                    self._scan(m, largest=True)
-                    m.next = "LARGEST"
-                self._begin(m, on, filled, count)
-            with m.State("CLEAR"):  # no entry of the operation before may be taken for one of this
-                self._store(m, count, 0, every=True)
-                m.d.sync += count.eq(count + BANKS)
-                with m.If(count[exact_log2(BANKS) :].all()):
-                    m.d.sync += count.eq(0)
-                    m.next = "ROWS"
-            with m.State("FLOOR"):
-                with m.If(numbers.done):
-                    m.d.sync += [floor.eq(found), floor_place.eq(numbers.found_place)]
-                    m.next = "ROWS"
-            with m.State("LARGEST"):
-                with m.If(numbers.done):
-                    m.next = "TAKE"
-            with m.State("TAKE"):
-                m.d.comb += self.next.busy.eq(self._fresh)
-                with m.If(self.pop & self.next.valid):
-                    self._store(m, numbers.found_place, 0)
-                    m.next = "REMOVED"
-                self._begin(m, on, filled, count)
-            with m.State("REMOVED"):
-                self._scan(m, largest=True)
-                m.next = "LARGEST"
-                self._begin(m, on, filled, count)
-        with m.If(self.start):
-            m.d.sync += [self._fresh.eq(1), on.eq(self.wanted), finished.eq(0)]
+                # `hole` is the place behind the list, or its last one; `place` is the one before
+                with m.If(self.row_valid & self.some & on & (~filled | (incoming > floor))):
+                    m.d.sync += [key.eq(incoming), place.eq(place - 1)]
+                    m.next = "INSERT"
+                with m.If(self.finish):
+                    kept = Mux(filled, last, Mux(size == 0, 0, size - 1))  # behind the first
+                    m.d.sync += [place.eq(1), left.eq(kept)]
+                    m.next = "GIVE"
+                begin()
+            with m.State("INSERT"):
+                stop = Signal()
+                m.d.comb += [
+                    stop.eq((hole == 0) | (before > key)),
+                    write.en.eq(1),
+                    write.data.eq(Mux(stop, key, before)),
+                ]
+                with m.If(hole == last):
+                    m.d.sync += floor.eq(write.data)
+                m.d.sync += [hole.eq(hole - 1), place.eq(place - 1)]
+                with m.If(stop):
+                    end = Mux(filled | (size == last), last, size + 1)
+                    m.d.sync += [
+                        filled.eq(filled | (size == last)),
+                        size.eq(end),
+                        hole.eq(end),
+                        place.eq(end - 1),
+                    ]
+                    m.next = "SETTLE"
+            with m.State("SETTLE"):
+                m.next = "ROWS"
+            with m.State("GIVE"):
+                with m.If(self.pop):
+                    m.d.sync += [place.eq(place + 1), left.eq(Mux(left == 0, 0, left - 1))]
+                begin()
+        m.d.comb += [
+            self.hold.eq(fsm.ongoing("INSERT") | fsm.ongoing("SETTLE")),
+            self.idle.eq(~self.hold),
+        ]
         return m
 
     def _key(self):
         """An unsigned number that orders rows: larger logits first, then lower ids. No row has key 0."""
         return Cat(~self.id, self.row[:-1], ~self.row[-1])
 
-    def _begin(self, m, on, filled, count):
-        """A new operation, in a state in which no scan runs."""
-        with m.If(self._fresh):
-            m.d.sync += [self._fresh.eq(0), filled.eq(0), count.eq(0)]
-            with m.If(on):
-                m.next = "CLEAR"
-            with m.Else():
-                m.next = "ROWS"
 
-    def _store(self, m, place, key, every=False):
-        m.d.comb += [
-            self._numbers.write.eq(1),
-            self._numbers.every.eq(int(every)),
-            self._numbers.place.eq(place),
-            self._numbers.value.eq(key),
-        ]
-
-    def _scan(self, m, *, largest: bool):
-        m.d.comb += [self._numbers.begin.eq(1), self._numbers.largest.eq(int(largest))]
-
-
-def second_best(m, candidates: CandidateList, start, drain) -> list:
-    """Answers NEXT requests of `drain` from a list: lanes {low logit, high logit, id, valid and busy}.
-
-    The first row of the list answers BEST already, so it is dropped as soon as it is found. `start` begins an
-    operation.
-    """
-    asked = drain.valid & (drain.request.source == Source.NEXT)
-    row, dropped = candidates.next, Signal()
-    busy = row.busy | ~dropped
-    with m.If(start):
-        m.d.sync += dropped.eq(0)
-    with m.Elif(~row.busy):
-        m.d.sync += dropped.eq(1)
-    m.d.comb += candidates.pop.eq(~row.busy & (~dropped | asked))
-    halves = [row.logit[:32].as_signed(), row.logit[32:].as_signed()]
-    return [*halves, row.id, Cat(row.valid & ~busy, busy)]
+def second_best(m, candidates: CandidateList, drain) -> list:
+    """Answers NEXT requests of `drain` from a list: lanes {low logit, high logit, id, valid}."""
+    row = candidates.next
+    m.d.comb += candidates.pop.eq(drain.valid & (drain.request.source == Source.NEXT))
+    return [row.logit[:32].as_signed(), row.logit[32:].as_signed(), row.id, row.valid]

@@ -13,7 +13,7 @@ from symlight.model.config import ModelShape
 
 from ..axi import BANK_BYTES, PAGE_BYTES
 from ..channel.lanes import HEAD_WORDS
-from ..channel.logits import beats_per_tile
+from ..channel.logits import LOGIT_HEADS, beats_per_tile
 from ..config import Engine
 from ..types import BEAT_ADDRESS, ENTRY_BYTES, PARAMETER_BITS
 
@@ -123,8 +123,9 @@ class Layout:
         Head tiles of a channel, and beats of one with its scales.
     bases : list[dict[str, int]]
         First beat of "qkv", "decay", "out", "up", "down", "ring" for every layer.
-    logit_base, logit_beats : int
-        Where every channel writes its logits, as words of int64, in the order of its head's rows.
+    logit_base, logit_beats, head_logit_beats : int
+        Where every channel writes its logits, as words of int64, in the order of its head's rows: room for
+        `LOGIT_HEADS` evaluated heads of a run, and those of one.
     channel_size : int
         Beats of the buffers of all channels but channel 0.
     prior_base, head_base, embed_base, table_base, parameter_base, gelu_base, slope_base : int
@@ -178,7 +179,8 @@ class Layout:
         for bases in self.bases:
             bases["ring"] = region(self.ring.size)
         self.ring_region = (self.bases[0]["ring"], self._next)
-        self.logit_beats = self.tiles * beats_per_tile(self.engine)
+        self.head_logit_beats = self.tiles * beats_per_tile(self.engine)
+        self.logit_beats = LOGIT_HEADS * self.head_logit_beats
         self.logit_base = region(self.logit_beats)
         self.channel_size = self._next  # only channel 0 holds what lies behind it
         beat = self.engine.beat_bytes

@@ -41,6 +41,7 @@ def header(layout: Layout, model: IntegerModel):
             "slope_beats": layout.slope_beats,
             "embed_base": layout.embed_base,
             "logit_base": layout.logit_base,
+            "logit_beats": layout.head_logit_beats,
             "ring_shape": {
                 "log_groups": ring.log_groups,
                 "columns": ring.columns,

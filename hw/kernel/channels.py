@@ -31,7 +31,7 @@ OWN_REGISTER = {"keep": "true", "shreg_extract": "no"}
 
 def join_writes(m: Module, parts: Parts):
     """Beats for the io buffer leave on the broadcast bus, one source at a time."""
-    writers = (parts.token_writer.write, parts.state.write, parts.mailbox.write)
+    writers = (parts.token_writer.write, parts.state.write, parts.choice.write, parts.mailbox.write)
     vector, load = parts.vector, parts.load
     m.d.sync += parts.cast_valid.eq(0)
     with m.If(vector.cast_valid):
@@ -88,13 +88,14 @@ def join_channels(m: Module, parts: Parts, hbm, *, inline: bool):
 def _to_channels(m: Module, parts: Parts, channels):
     dispatch, session = parts.dispatch, parts.session
     request_valid, request = Signal(), Signal(DrainRequest)
-    m.d.sync += request_valid.eq(parts.request_valid)
+    logit_base = Signal.like(parts.tokens.logit_base)
+    m.d.sync += [request_valid.eq(parts.request_valid), logit_base.eq(parts.tokens.logit_base)]
     with m.If(parts.request_valid):
         m.d.sync += request.eq(parts.request)
     for channel in channels:
         m.d.comb += [
             channel.ring.eq(parts.load.header.ring_shape),
-            channel.logit_base.eq(parts.load.header.logit_base),
+            channel.logit_base.eq(logit_base),
             channel.command_valid.eq(dispatch.command_valid),
             channel.command.eq(dispatch.command),
             channel.kv_valid.eq(dispatch.kv_valid),

@@ -2,18 +2,15 @@
 
 from amaranth.hdl import Instance, Module, ResetInserter, Signal
 
-from symlight.model.sampling import CANDIDATES
-
 from ..channel.channel import Channel
 from ..config import Engine
 from ..control import Control
 from ..counters import Counters
 from ..mailbox import Mailbox, TokenWriter
 from ..sequencer.argmax import Argmax
+from ..sequencer.choice import TokenChoice
 from ..sequencer.dispatch import Dispatcher
 from ..sequencer.load import LoadUnit
-from ..sequencer.merge import CandidateMerge
-from ..sequencer.sampler import Sampler
 from ..sequencer.session import Session
 from ..sequencer.state_transfer import StateUnit
 from ..sequencer.store import Barrier, OperationTable
@@ -41,7 +38,7 @@ class Parts:
     ----------
     control, session, counters, mailbox, token_writer, table
         Survive a fault.
-    reduce, vector, runner, dispatch, load, state, tokens, argmax, merge, sampler, ops, attentions
+    reduce, vector, runner, dispatch, load, state, tokens, argmax, choice, ops, attentions
         Are reset by the session's `soft_reset`, as are the channels.
     cast_valid, cast : Signal
         Word on the broadcast bus, a register before the channels.
@@ -81,7 +78,7 @@ class Parts:
         self.runner = TaskRunner(engine, reciprocal_latency=self.vector.RECIPROCAL_LATENCY)
         self.dispatch, self.load, self.state = Dispatcher(engine), LoadUnit(engine), StateUnit(engine)
         self.tokens, self.argmax = TokenLoop(engine), Argmax(engine)
-        self.merge, self.sampler = CandidateMerge(engine), Sampler(candidates=CANDIDATES)
+        self.choice = TokenChoice(engine)
         self.ops, self.attentions = Barrier(engine.channels), Barrier(engine.channels)
         m.submodules.reduce = reset(self.reduce)
         m.submodules.vector = reset(self.vector)
@@ -91,7 +88,6 @@ class Parts:
         m.submodules.state = reset(self.state)
         m.submodules.tokens = reset(self.tokens)
         m.submodules.argmax = reset(self.argmax)
-        m.submodules.merge = reset(self.merge)
-        m.submodules.sampler = reset(self.sampler)
+        m.submodules.choice = reset(self.choice)
         m.submodules.ops = reset(self.ops)
         m.submodules.attentions = reset(self.attentions)

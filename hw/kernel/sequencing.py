@@ -23,7 +23,7 @@ def join_sequencing(m: Module, parts: Parts):
         dispatch.dense.eq(session.dense),
         dispatch.full_kv.eq(session.full_kv),
         dispatch.logits.eq(session.logits),
-        dispatch.sampling.eq(session.sampling),
+        dispatch.candidates.eq(session.sampling | session.listing),
         dispatch.go.eq(tokens.go),
         dispatch.info.eq(tokens.info),
         runner.header.eq(load.header),
@@ -35,7 +35,7 @@ def join_sequencing(m: Module, parts: Parts):
         parts.attentions.consume.eq(runner.attention_consume),
         tokens.header.eq(load.header),
         tokens.finished.eq(runner.finished),
-        tokens.best.eq(Mux(session.sampling, parts.sampler.token, parts.argmax.best)),
+        tokens.best.eq(Mux(session.sampling, parts.choice.token, parts.argmax.best)),
     ]
     add_valid, add = Signal(), Signal(ADD)
     m.d.sync += [
@@ -69,6 +69,7 @@ def join_session(m: Module, parts: Parts):
         tokens.eos.eq(args.eos),
         tokens.start.eq(session.tokens_start),
         tokens.replace_pending.eq(session.replace_pending),
+        tokens.every_head.eq(session.every_head),
         session.tokens_done.eq(tokens.done),
         session.tokens_reason.eq(tokens.stop_reason),
         session.tokens_error.eq(tokens.error),

@@ -1,7 +1,6 @@
-"""The vector unit: its words and requests, and what answers are for: argmax, sampler, counters."""
+"""The vector unit: its words and requests, and what answers are for: argmax, choice, counters."""
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib.wiring import connect
 
 from ..sequencer.sampler import Settings
 from ..sequencer.sampler_arguments import unpack_settings
@@ -18,16 +17,17 @@ def join_vectors(m: Module, parts: Parts):
     counter = Signal(DrainRequest)
     m.d.comb += [
         probe.route.eq(Route.PROBE),
+        probe.index.eq(parts.choice.channel),
         counter.source.eq(Source.COUNTER),
         counter.columns.eq(1),
         counter.address.eq(session.traffic_index),
     ]
-    following = _join_sampler(m, parts)
-    asked = session.traffic_request | parts.merge.request_valid
+    following = _join_choice(m, parts)
+    asked = session.traffic_request | parts.choice.request_valid
     request = Mux(
         session.traffic_request,
         counter.as_value(),
-        Mux(parts.merge.request_valid, following.as_value(), runner.request.as_value()),
+        Mux(parts.choice.request_valid, following.as_value(), runner.request.as_value()),
     )
     m.d.comb += [
         parts.request_valid.eq(runner.request_valid | asked),
@@ -64,7 +64,7 @@ def join_vectors(m: Module, parts: Parts):
         runner.statistics_done.eq(vector.statistics_done),
         runner.active_valid.eq(vector.active_valid),
         runner.active.eq(vector.active),
-        parts.argmax.valid.eq(vector.probe_valid & runner.running & ~parts.merge.busy),
+        parts.argmax.valid.eq(vector.probe_valid & runner.running & ~parts.choice.busy),
         parts.argmax.first.eq(vector.probe_tag.first),
         parts.argmax.word.eq(vector.probe),
     ]
@@ -75,30 +75,31 @@ def join_vectors(m: Module, parts: Parts):
     ]
 
 
-def _join_sampler(m: Module, parts: Parts):
-    """The channels' best rows to the merge, merged candidates to the sampler, its token to the runner."""
-    merge, sampler, runner, vector = parts.merge, parts.sampler, parts.runner, parts.vector
+def _join_choice(m: Module, parts: Parts):
+    """The channels' best rows and the answers behind them to the choice, its token to the runner."""
+    choice, runner, vector, session = parts.choice, parts.runner, parts.vector, parts.session
     following = Signal(DrainRequest)
     settings, position = Signal(Settings), Signal(21)
-    connect(m, merge.offer, sampler.offer)
     m.d.sync += [
         *unpack_settings(parts.control.args, settings),
         position.eq(parts.tokens.position + 1),  # of the token that is chosen
     ]
     m.d.comb += [
         following.source.eq(Source.NEXT),
-        following.column.eq(merge.channel),
+        following.column.eq(choice.channel),
         following.columns.eq(parts.engine.channels),
-        merge.best_valid.eq(parts.argmax.valid),
-        merge.first.eq(vector.probe_tag.first),
-        merge.word.eq(vector.probe),
-        merge.answer_valid.eq(vector.probe_valid & merge.busy),
-        merge.start.eq(runner.sample),
-        merge.stop.eq(sampler.done),
-        sampler.start.eq(runner.sample),
-        sampler.settings.eq(settings),
-        sampler.position.eq(position),
-        runner.sampling.eq(parts.session.sampling),
-        runner.sampled.eq(sampler.done),
+        choice.sampling.eq(session.sampling),
+        choice.listing.eq(session.listing),
+        choice.settings.eq(settings),
+        choice.position.eq(position),
+        choice.number.eq(parts.token_writer.count),
+        choice.best_valid.eq(parts.argmax.valid),
+        choice.first.eq(vector.probe_tag.first),
+        choice.word.eq(vector.probe),
+        choice.answer_valid.eq(vector.probe_valid & choice.busy),
+        choice.answer_channel.eq(vector.probe_tag.index),
+        choice.start.eq(runner.choose),
+        runner.chooses.eq(session.sampling | session.listing),
+        runner.chosen.eq(choice.done),
     ]
     return following

@@ -21,6 +21,9 @@ class ExtremeScan(wiring.Component):
     count, banks : int
         Powers of two, `banks` < `count`. Numbers n * banks .. n * banks + banks - 1 lie beside each other.
     bits : int
+    used : int or None
+        Places from here on do not exist: a scan takes them for 0, whatever their memory holds. A memory holds
+        anything until it is written. None: all places exist.
 
     Attributes
     ----------
@@ -41,8 +44,9 @@ class ExtremeScan(wiring.Component):
         The result; stable until the next scan.
     """
 
-    def __init__(self, *, count: int, banks: int, bits: int):
+    def __init__(self, *, count: int, banks: int, bits: int, used: int | None = None):
         self._depth, self._banks, self._bits = count // banks, banks, bits
+        self._used = count if used is None else used
         self._levels = exact_log2(banks)
         self.LATENCY = self._depth + self._levels + 2
         super().__init__(
@@ -96,7 +100,9 @@ class ExtremeScan(wiring.Component):
                 write.en.eq(self.write & (self.every | (self.place[:split] == bank))),
                 read.addr.eq(address),
             ]
-            m.d.sync += entry.eq(read.data)
+            written = -(-(self._used - bank) // self._banks)  # entries of this bank that exist
+            exists = 1 if written >= self._depth else address < max(written, 0)
+            m.d.sync += entry.eq(Mux(exists, read.data, 0))
             entries.append(entry)
         return entries
 

@@ -33,7 +33,7 @@ class Dispatcher(wiring.Component):
     Members
     -------
     header : In
-    dense, full_kv, logits, sampling : In
+    dense, full_kv, logits, candidates : In
         Gather and KV mode of the run; whether heads write their logits, keep their candidates.
     go, info : In
         Pulse and data that start a pass. The table's first entry must be EMBED.
@@ -56,7 +56,7 @@ class Dispatcher(wiring.Component):
                 "dense": In(1),
                 "full_kv": In(1),
                 "logits": In(1),
-                "sampling": In(1),
+                "candidates": In(1),
                 "go": In(1),
                 "info": In(PassInfo),
                 "index": Out(10),
@@ -143,7 +143,7 @@ class Dispatcher(wiring.Component):
         with m.If(self.entry.event):
             m.d.sync += self.command.stream.eq(self.dense)
         with m.If(self.entry.task == Task.HEAD):
-            m.d.sync += [self.command.logits.eq(self.logits), self.command.candidates.eq(self.sampling)]
+            m.d.sync += [self.command.logits.eq(self.logits), self.command.candidates.eq(self.candidates)]
         with m.If(self.entry.task == Task.EMBED):
             m.d.sync += [
                 self.command.base.eq(embed_base),

@@ -4,11 +4,11 @@ candidate ─► distance ─► exponent ─► weight ─► running sum ─�
 after the last: top_p * total, the prefix it keeps, random word * its total, the first sum beyond
 """
 
-from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import ceil_log2
+from amaranth.utils import ceil_log2, exact_log2
 
 from symlight.model import sampling
 
@@ -42,34 +42,37 @@ class Offer(data.Struct):
 class Sampler(wiring.Component):
     """Takes candidates as far as the settings need them, then gives the drawn token.
 
-    A candidate takes `STEP` cycles. From the last one to `done`: a cycle per candidate kept for each of two
-    searches, and `AFTER` cycles.
+    A candidate takes `STEP` cycles. From the last one to `done`: `AFTER` cycles at most, two products bit by
+    bit and two searches by halves.
 
     Parameters
     ----------
     candidates : int
-        At most so many are taken.
+        At most so many are taken; a power of two.
 
     Members
     -------
     start, settings, position : In
         Pulse; the settings and the position of the token, stable until `done`.
     offer : In(stream.Signature(Offer))
+    taking : Out
+        From the cycle behind `start` on, until it needs no more candidates.
     done, token : Out
         Pulse, with the token, which is stable until the next start.
     """
 
-    STEP = 9
-    AFTER = sampling.PROBABILITY_FRAC + 1 + 32 + 5
+    STEP = 10
 
     def __init__(self, *, candidates: int):
         self._count = candidates
+        self.AFTER = sampling.PROBABILITY_FRAC + 1 + 32 + 4 * exact_log2(candidates) + 9
         super().__init__(
             {
                 "start": In(1),
                 "settings": In(Settings),
                 "position": In(21),
                 "offer": In(stream.Signature(Offer)),
+                "taking": Out(1),
                 "done": Out(1),
                 "token": Out(ID_BITS),
             }
@@ -83,15 +86,21 @@ class Sampler(wiring.Component):
             random.seed.eq(self.settings.seed),
             random.position.eq(self.position),
         ]
-        self._number = Signal(range(self._count + 1))  # candidates kept so far; then the searches' place
+        self._number = Signal(range(self._count))  # candidates kept so far; then the searches' place
+        # A search takes `_half` entries at once if the last of them is too small: `_beside` leads there.
+        self._half, self._beside = Signal(range(self._count)), Signal(range(self._count))
+        self._last = Signal(range(self._count))  # of the candidates that are kept
+        self._shown, self._there = Signal(), Signal()  # the entry that a search looks at, that it ends with
         self._sum = Signal(WEIGHT_BITS + ceil_log2(self._count))
-        self._table(m)
+        self._id = Signal(ID_BITS)  # of the candidate at work
         weight, step = self._weigh(m)
+        self._table(m, weight)
         m.d.sync += self.done.eq(0)
         # Shift and add: the sum of `_shifted` for every bit of `_factor`.
         bits = len(self._sum) + 32
         self._shifted, self._factor, self._product = Signal(bits), Signal(32), Signal(bits)
-        with m.FSM():
+        m.d.sync += self._there.eq((self._factor == 0) & (self._half == 0))
+        with m.FSM() as fsm:
             with m.State("IDLE"):
                 m.d.sync += [self._number.eq(0), self._sum.eq(0)]
                 with m.If(self.start):
@@ -110,70 +119,81 @@ class Sampler(wiring.Component):
                     with m.If(small):
                         m.next = "TRUNCATE"
                     with m.Else():
-                        m.next = "KEEP"
-                        m.d.sync += self._sum.eq(self._sum + weight)
-            with m.State("KEEP"):
-                m.d.comb += self._store.en.eq(1)
-                m.d.sync += self._number.eq(self._number + 1)
-                enough = (self._number + 1 == self.settings.top_k) | (self._number == self._count - 1)
-                m.next = "TAKE"
-                with m.If(enough):
-                    m.next = "TRUNCATE"
+                        m.d.comb += self._store.en.eq(1)
+                        m.d.sync += [
+                            self._sum.eq(self._store.data.sum),
+                            self._number.eq(self._number + 1),
+                            self._last.eq(self._number),
+                        ]
+                        enough = self._number + 1 == self.settings.top_k
+                        m.next = "TAKE"
+                        with m.If(enough | (self._number == self._count - 1)):
+                            m.next = "TRUNCATE"
             with m.State("TRUNCATE"):
                 self._multiply(m, self.settings.top_p, "PREFIX")
             with m.State("PREFIX"):
-                with m.If(self._search(m, self._factor == 0)):
-                    reached = (self._read.data.sum << sampling.PROBABILITY_FRAC) >= self._product
-                    with m.If(reached):
-                        m.d.sync += self._sum.eq(self._read.data.sum)
-                        m.next = "WAIT"
+                found = self._search(m, (self._entry.sum << sampling.PROBABILITY_FRAC) < self._product)
+                with m.If(found):
+                    m.d.sync += [self._sum.eq(self._entry.sum), self._last.eq(self._number)]
+                    m.next = "WAIT"
             with m.State("WAIT"):
                 with m.If(random.done):
                     self._multiply(m, random.word, "DRAW")
             with m.State("DRAW"):
-                with m.If(self._search(m, self._factor == 0)):
-                    with m.If(self._read.data.sum > self._product >> 32):
-                        m.d.sync += [self.done.eq(1), self.token.eq(self._read.data.id)]
-                        m.next = "IDLE"
+                with m.If(self._search(m, self._entry.sum <= self._product >> 32)):
+                    m.d.sync += [self.done.eq(1), self.token.eq(self._entry.id)]
+                    m.next = "IDLE"
+        m.d.comb += self.taking.eq(Cat(fsm.ongoing(state) for state in ("TAKE", "WEIGH")).any())
         return m
 
-    def _table(self, m):
+    def _table(self, m, weight):
         entry = data.StructLayout({"sum": len(self._sum), "id": ID_BITS})
         m.submodules.table = table = Memory(shape=entry, depth=self._count, init=[])
         self._store, self._read = table.write_port(), table.read_port(domain="comb")
-        self._id = Signal(ID_BITS)
+        self._entry = Signal(entry, reset_less=True)
+        m.d.sync += self._entry.eq(self._read.data)
         m.d.comb += [
             self._store.addr.eq(self._number),
-            self._store.data.sum.eq(self._sum),
+            self._store.data.sum.eq(self._sum + weight),
             self._store.data.id.eq(self._id),
-            self._read.addr.eq(self._number),
+            self._read.addr.eq(self._number | self._beside),
         ]
 
     def _multiply(self, m, factor, then):
-        """Begin `_sum` * factor, then search from the first entry."""
+        """Begin `_sum` * factor, and then a search."""
         m.d.sync += [
             self._shifted.eq(self._sum),
             self._factor.eq(factor),
             self._product.eq(0),
             self._number.eq(0),
+            self._half.eq(self._count // 2),
+            self._beside.eq(self._count // 2 - 1),
+            self._shown.eq(0),
+            self._there.eq(0),
         ]
         m.next = then
 
-    def _search(self, m, ready):
-        """Goes on with the product; when it is there, from entry to entry. True with an entry to look at."""
-        with m.If(~ready):
+    def _search(self, m, small):
+        """Goes on with the product; when it is there, looks for the first entry that is not `small`, which is
+        `_last` at the latest. True when it is in `_entry`."""
+        with m.If(self._factor != 0):
             m.d.sync += [
                 self._product.eq(self._product + Mux(self._factor[0], self._shifted, 0)),
                 self._shifted.eq(self._shifted << 1),
                 self._factor.eq(self._factor >> 1),
             ]
-        with m.Else():
-            m.d.sync += self._number.eq(self._number + 1)
-        return ready
+        with m.Elif(self._half != 0):
+            further = self._number | self._half
+            m.d.sync += self._shown.eq(~self._shown)
+            with m.If(self._shown):
+                m.d.sync += [self._half.eq(self._half >> 1), self._beside.eq(self._beside >> 1)]
+                with m.If((further <= self._last) & small):
+                    m.d.sync += self._number.eq(further)
+        return self._there
 
     def _weigh(self, m):
         """(weight, step): the weight is there in the last of the steps, of which one is high at a time."""
-        step = Signal(self.STEP - 2)
+        step = Signal(self.STEP - 1)
         coarse, fine = Signal(6), Signal(5)
         most = sampling.DISTANCE_BITS
         m.d.sync += [
@@ -187,7 +207,9 @@ class Sampler(wiring.Component):
                 m.d.sync += largest.eq(self.offer.p.logit)
         distance, reduced = Signal(LOGIT_BITS + 1), Signal(LOGIT_BITS + 1)
         d, product = Signal(most), Signal(most + sampling.MULTIPLIER_BITS)
-        rounded = Signal(most + sampling.MULTIPLIER_BITS + 1)
+        raised, rounded = (
+            Signal(most + sampling.MULTIPLIER_BITS + 1, name=name) for name in ("raised", "rounded")
+        )
         half = Signal(most)
         y = Signal(sampling.OCTAVES_BITS)
         m.submodules.exp = table = Memory(
@@ -202,7 +224,8 @@ class Sampler(wiring.Component):
             reduced.eq(distance >> coarse),
             d.eq(Mux(reduced[most:].any(), (1 << most) - 1, reduced[:most])),
             product.eq(d * self.settings.multiplier),
-            rounded.eq((product + half) >> fine),
+            raised.eq(product + half),
+            rounded.eq(raised >> fine),
         ]
         over = rounded[sampling.OCTAVES_BITS :].any()
         m.d.comb += [
@@ -212,5 +235,5 @@ class Sampler(wiring.Component):
         octaves = Signal(OCTAVE_BITS)
         m.d.sync += octaves.eq(y[INDEX_BITS:])
         mantissa = read.data << (sampling.WEIGHT_FRAC - sampling.EXP_FRAC)
-        m.d.comb += weight.eq(Mux(octaves > WEIGHT_BITS, 0, mantissa >> octaves[:5]))
+        m.d.sync += weight.eq(Mux(octaves > WEIGHT_BITS, 0, mantissa >> octaves[:5]))
         return weight, step

@@ -89,6 +89,8 @@ class Session(wiring.Component):
                     self.full_kv.eq(full),
                     self.logits.eq((args.flags & Flag.LOGITS).any()),
                     self.sampling.eq((args.flags & Flag.SAMPLE).any()),
+                    self.every_head.eq((args.flags & Flag.EVERY_HEAD).any()),
+                    self.listing.eq((args.flags & Flag.CANDIDATES).any()),
                     self.replace_pending.eq((args.flags & Flag.REPLACE_PENDING).any()),
                     self.counters_clear.eq(1),
                     self._cycles.eq(0),

@@ -21,7 +21,7 @@ def session_signature(engine: Engine) -> wiring.Signature:
     done : Out
         Pulse: the mailbox is in memory.
     running : Out
-    dense, full_kv, logits, sampling, replace_pending : Out
+    dense, full_kv, logits, every_head, sampling, listing, replace_pending : Out
         Modes of the run.
     load_start, load_done, load_failed / state_start, state_action, state_done / tokens_start, tokens_done,
     tokens_error ... :
@@ -58,6 +58,8 @@ def session_signature(engine: Engine) -> wiring.Signature:
             "full_kv": Out(1),
             "logits": Out(1),
             "sampling": Out(1),
+            "listing": Out(1),
+            "every_head": Out(1),
             "replace_pending": Out(1),
             "load_start": Out(1),
             "load_done": In(1),

@@ -26,8 +26,9 @@ def task_signature(engine: Engine) -> wiring.Signature:
         Word operation and the drain request of the same cycle.
     done, statistics_done : In
         From the vector unit.
-    sampling, sample, sampled : In, Out, In
-        Whether a token is drawn after the head; pulse that asks for it; pulse when it is there.
+    chooses, choose, chosen : In, Out, In
+        Whether more than the largest logit is wanted after the head; pulse that asks for it; pulse when it is
+        there.
     embed_start, embed_active : Out
         The embedding row is expected.
     active_valid, active : In
@@ -56,9 +57,9 @@ def task_signature(engine: Engine) -> wiring.Signature:
             "request": Out(DrainRequest),
             "done": In(1),
             "statistics_done": In(1),
-            "sampling": In(1),
-            "sample": Out(1),
-            "sampled": In(1),
+            "chooses": In(1),
+            "choose": Out(1),
+            "chosen": In(1),
             "embed_start": Out(1),
             "embed_active": Out(1),
             "active_valid": In(1),

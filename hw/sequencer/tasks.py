@@ -56,7 +56,7 @@ class TaskRunner(wiring.Component):
             self.request_valid.eq(0),
             self.embed_start.eq(0),
             self.finished.eq(0),
-            self.sample.eq(0),
+            self.choose.eq(0),
         ]
         with m.If(~self._elapsed):
             m.d.sync += [self._timer.eq(self._timer - 1), self._elapsed.eq(self._timer == 1)]
@@ -103,12 +103,12 @@ class TaskRunner(wiring.Component):
             setattr(self, f"_{name}", register)
             m.d.sync += register.eq(value - 1)
         self._embed, self._mix, self._norm = Signal(), Signal(), Signal()
-        self._draws = Signal()
+        self._chooses = Signal()
         task = entry.task
         m.d.sync += [
             self._words_last.eq(Mux(task == Task.HEAD, self._engine.channels, entry.words) - 1),
             self._embed.eq(task == Task.EMBED),
-            self._draws.eq((task == Task.HEAD) & self.sampling),
+            self._chooses.eq((task == Task.HEAD) & self.chooses),
             self._mix.eq(task == Task.MIX),
             self._norm.eq((task == Task.NORM_U) | (task == Task.NORM_C)),
         ]
@@ -197,11 +197,11 @@ class TaskRunner(wiring.Component):
         with m.State("LAST"):  # EMBED issues no words: its end is the encoder's
             with m.If(Mux(self._embed, self.done, (self._flying == 0) & ~self.op_valid)):
                 m.next = "FETCH"
-                with m.If(self._draws):
-                    m.d.sync += self.sample.eq(1)
-                    m.next = "SAMPLE"
-        with m.State("SAMPLE"):
-            with m.If(self.sampled):
+                with m.If(self._chooses):
+                    m.d.sync += self.choose.eq(1)
+                    m.next = "CHOOSE"
+        with m.State("CHOOSE"):
+            with m.If(self.chosen):
                 m.next = "FETCH"
 
     def _normalise(self, m):

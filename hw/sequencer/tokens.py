@@ -3,12 +3,14 @@
 from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from symlight.model.config import MAX_POSITION
 
+from ..channel.logits import LOGIT_HEADS
 from ..config import Engine
 from ..interface import ErrorCode, Io, StopReason, Traffic
-from ..types import ChannelCommand, Header, Work
+from ..types import BEAT_ADDRESS, ChannelCommand, Header, Work
 from .dispatch import PassInfo
 
 
@@ -35,6 +37,11 @@ class TokenLoop(wiring.Component):
         Starts a pass.
     decoding : Out
         The pass's input token was generated in this run.
+    every_head : In
+        The head is evaluated in every pass; without, in those that yield a token.
+    logit_base : Out
+        Where the channels write the logits of the pass's head: one head's behind another's, and from the
+        beginning again after `LOGIT_HEADS`.
     finished, best : In
         Pulse at the end of a pass; its argmax.
     token : Out, stream
@@ -69,6 +76,8 @@ class TokenLoop(wiring.Component):
                 "info": Out(PassInfo),
                 "head_pass": Out(1),
                 "decoding": Out(1),
+                "every_head": In(1),
+                "logit_base": Out(BEAT_ADDRESS),
                 "finished": In(1),
                 "best": In(16),
                 "token": Out(stream.Signature(16)),
@@ -120,6 +129,7 @@ class TokenLoop(wiring.Component):
             self._prompt(m)
             self._passes(m)
         self._session(m)
+        self._logits(m)
         return m
 
     def _stop(self, m, reason, error=ErrorCode.NONE, address=0):
@@ -190,7 +200,11 @@ class TokenLoop(wiring.Component):
                 m.d.sync += [self.pending.eq(self._token), self.has_pending.eq(1)]
                 self._stop(m, StopReason.NONE)
             with m.Else():
-                m.d.sync += [self.head_pass.eq(self._last), self.has_pending.eq(0), self.go.eq(1)]
+                m.d.sync += [
+                    self.head_pass.eq(self._last | self.every_head),
+                    self.has_pending.eq(0),
+                    self.go.eq(1),
+                ]
                 m.next = "PASS"
         with m.State("PASS"):
             with m.If(self.finished):
@@ -251,3 +265,13 @@ class TokenLoop(wiring.Component):
                 self._populated.eq(Mux(self._populated == slots, slots, self._populated + 1)),
             ]
         m.d.comb += self.restoring.eq(left != 0)
+
+    def _logits(self, m):
+        """The place of the next head's logits."""
+        heads = Signal(exact_log2(LOGIT_HEADS))  # evaluated heads of the run
+        with m.If(self.start):
+            m.d.sync += [self.logit_base.eq(self.header.logit_base), heads.eq(0)]
+        with m.Elif(self.finished & self.head_pass):
+            m.d.sync += [self.logit_base.eq(self.logit_base + self.header.logit_beats), heads.eq(heads + 1)]
+            with m.If(heads.all()):
+                m.d.sync += self.logit_base.eq(self.header.logit_base)

@@ -9,7 +9,7 @@ from symlight.model.synthetic import random_model
 
 # Cycles of a pass of this model on 8 ports of 16 bytes, timed memory, seed 1: the design as it is, rounded
 # up. A change that costs cycles must say so here; one that saves them lowers the numbers.
-BUDGET = {"prompt": 7_300, "decode": 17_790}
+BUDGET = {"prompt": 7_300, "decode": 17_760}
 SLACK = 0.95  # a budget further above the design than this guards nothing
 
 

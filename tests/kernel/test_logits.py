@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from symlight.host.device.choosing import Features, Logits, RunOptions, TurnOptions
+from symlight.host.device.choosing import Logits, RunOptions, TurnOptions
 from symlight.host.device.reference_machine import ReferenceMachine
 from symlight.host.device.session import Session
 from symlight.host.device.verify import Verifier
@@ -50,10 +50,14 @@ def test_sampled_turns_and_penalties(bench, kernel_name, package):
     for prompt, options, interactive in (
         ([1, 2, 3], TurnOptions(SAMPLED), False),
         ([], TurnOptions(SAMPLED.with_seed(6)), True),
+        ([4], TurnOptions(SAMPLED, logits=Logits.CANDIDATES), False),
+        ([], TurnOptions(logits=Logits.CANDIDATES), True),
         ([9], penalised, False),
     ):
         ours = session.turn(prompt, 4, options=options, interactive=interactive).result
-        assert ours.tokens == alone.turn(prompt, 4, options=options).result.tokens
+        theirs = alone.turn(prompt, 4, options=options).result
+        assert ours.tokens == theirs.tokens
+        assert np.array_equal(ours.candidates, theirs.candidates)
     state = card.machine.read_state()
     card.machine.write_state(state)
     ours = session.turn([], 4, options=TurnOptions(SAMPLED)).result
@@ -71,28 +75,51 @@ GRID = [
 ]
 
 
-# With 32 lanes (sim4) the kernel draws tokens outside the vocabulary, so no driver asks a kernel to draw yet.
-@pytest.mark.parametrize("kernel_name", ["narrow8-partial-kv"])
-def test_a_grid_of_settings(bench, demo, kernel_name, monkeypatch):
-    """The kernel draws what the reference draws: in one run and token by token, and greedy in between."""
+def in_pieces(machine, prompt, count, options):
+    """The tokens of `count` runs of one token each."""
+    parts = [prompt] + [[]] * (count - 1)
+    return [token for part in parts for token in machine.run(part, 1, None, None, options).tokens]
+
+
+@pytest.mark.parametrize("kernel_name", KERNELS)
+def test_a_grid_of_settings(bench, demo, kernel_name):
+    """The kernel draws what the reference draws and gives the same candidates: in one run and token by token,
+    greedy in between, and behind a saved state."""
     card = bench(demo)
-    assert not card.machine.features.sampling
-    monkeypatch.setattr(type(card.machine), "features", Features(sampling=True, logits=True))
+    assert card.machine.features.sampling
     for number, sampling in enumerate(GRID):
-        settings = SamplerSettings.of(sampling, DEMO_SCALE)
-        prompt, options = card.prompt(3, seed=number), RunOptions(settings)
-        expected = card.reference.run(prompt, 4, None, None, options).tokens
-        if number % 2:
-            tokens = card.machine.run(prompt, 4, None, None, options).tokens
-        else:
-            tokens = [
-                token
-                for part in (prompt, [], [], [])
-                for token in card.machine.run(part, 1, None, None, options).tokens
-            ]
-        assert tokens == expected
+        prompt, options = card.prompt(3, seed=number), RunOptions(SamplerSettings.of(sampling, DEMO_SCALE))
+        state = card.machine.read_state()
+        listed = RunOptions(options.settings, Logits.CANDIDATES)
+        expected = card.reference.run(prompt, 4, None, None, listed)
+        whole = card.machine.run(prompt, 4, None, None, listed)
+        card.machine.write_state(state)
+        assert whole.tokens == in_pieces(card.machine, prompt, 4, options) == expected.tokens
+        assert np.array_equal(whole.candidates, expected.candidates)
         card.run([7], 2)
     card.check_state()
+
+
+@pytest.mark.kernel("sim4")
+def test_a_choice_costs_what_the_page_says(bench, demo):
+    """Against the same pass without one, in steady memory: what the lists hold the tiles up, and the choice
+    behind the head."""
+    card = bench(demo, hbm="ideal")
+    card.run(card.prompt(9), 1)
+    state = card.machine.read_state()
+    plain = card.machine.run([], 1, None).cycles
+    stream, turnaround = plain.phases["head"]
+    wanted = [
+        RunOptions(SamplerSettings.of(SamplingOptions(temperature=0.8, top_k=top_k), DEMO_SCALE), logits)
+        for top_k, logits in ((1, Logits.NONE), (40, Logits.NONE), (0, Logits.NONE), (0, Logits.CANDIDATES))
+    ]
+    for options in (*wanted, RunOptions(None, Logits.CANDIDATES)):
+        card.machine.write_state(state)
+        cycles = card.machine.run([], 1, None, None, options).cycles
+        held, chosen = cycles.phases["head"][0] - stream, cycles.phases["head"][1] - turnaround
+        print(f"{options}: {held} cycles in the tiles, {chosen} behind them")
+        assert cycles.prompt - plain.prompt == held + chosen
+        assert 0 < held < 4000 and 0 < chosen <= 800
 
 
 @pytest.mark.kernel("sim4")

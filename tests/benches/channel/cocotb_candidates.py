@@ -71,25 +71,25 @@ class List:
         return self.bench.cycle - begin
 
     async def popped(self, limit):
-        """All candidates in order, or the first `limit`."""
+        """All candidates behind the first in order, or the first `limit` of them."""
         out = []
+        await self.bench.until(lambda: int(self.dut.idle.value), limit=2 * 64)
         await self.pulse("finish")
-        while len(out) < limit:
-            await self.bench.until(lambda: not self.next["busy"], limit=2 * 64 + 20)
-            if not self.next["valid"]:
-                break
+        while True:
+            await self.bench.step(CandidateList.NEXT_CYCLES - 1 + self.bench.rng.randrange(3))
+            if not self.next["valid"] or len(out) == limit:
+                return out
             out.append((self.next["logit"], self.next["id"]))
-            await self.bench.step(self.bench.rng.randrange(3))
             await self.pulse("pop")
-        return out
 
 
 def expected(rows, count):
+    """The list without its first row."""
     real = [(logit, token) for logit, token, some in rows if some]
     by_id = dict((token, logit) for logit, token in real)
     ids, values = sampling.candidates(np.array([logit for logit, _ in real], np.int64), count)
     assert len(by_id) == len(real)
-    return [(int(value), real[i][1]) for i, value in zip(ids, values, strict=True)] if real else []
+    return [(int(value), real[i][1]) for i, value in zip(ids, values, strict=True)][1:] if real else []
 
 
 def random_rows(rng, count, *, spread, padding=0.1, step=1):
@@ -141,32 +141,33 @@ async def nothing_is_kept_unless_asked_for(dut):
     await tb.bench.reset()
     rng = tb.bench.rng
     await tb.operation(random_rows(rng, 3 * count, spread=100))
-    await tb.bench.step(2 * count)  # the last scan
+    await tb.bench.until(lambda: int(dut.idle.value), limit=2 * count)
     held = tb.rows.held
     rows = [(i, i, 1) for i in range(4 * count)]
-    assert await tb.operation(rows, wanted=False) <= len(rows) + 1 and tb.rows.held <= held + 1
-    rows = random_rows(rng, 2, spread=100, padding=0)
+    assert await tb.operation(rows, wanted=False) <= len(rows) + 1 and tb.rows.held == held
+    assert await tb.popped(9) == []
+    rows = random_rows(rng, 3, spread=100, padding=0)
     await tb.operation(rows)
     assert await tb.popped(9) == expected(rows, count)
     await tb.bench.finish()
 
 
 @cocotb.test(**LIMIT)
-async def rows_below_the_floor_cost_nothing(dut):
+async def rows_cost_what_they_move(dut):
+    """A row below all others costs nothing, one between them as many cycles as rows move up, and two."""
     tb, count = List(dut), parameters()["candidates"]
     await tb.bench.reset()
-    high = [(1000 + i, i, 1) for i in range(count)]
-    low = [(999 - i, count + i, 1) for i in range(4 * count)]
-    scan = CandidateList(count=count).SCAN
-    await tb.operation(high)
-    assert tb.rows.held <= count // 2 + 1  # while the memory is cleared
+    high = [(1000 - i, i, 1) for i in range(count)]  # each goes to the end of the list
+    assert await tb.operation(high) <= (1 + 1 + CandidateList.INSERT) * count
+    low = [(900 - i, count + i, 1) for i in range(4 * count)]
     tb.rows.queue += low
     begin = tb.bench.cycle
     await tb.bench.until(lambda: not tb.rows.queue, limit=10_000)
-    assert tb.bench.cycle - begin <= len(low) + scan + 1
-    tb.rows.queue += [(2000, 5000, 1), (1, 5001, 1)]
-    begin = tb.bench.cycle
-    await tb.bench.until(lambda: not tb.rows.queue, limit=1000)
-    assert scan - 1 <= tb.bench.cycle - begin - 2 <= scan + 1
-    assert (await tb.popped(2))[0] == (2000, 5000)
+    assert tb.bench.cycle - begin <= len(low) + 1 + CandidateList.INSERT + 1
+    for logit, token, moved in ((2000, 0xFFF0, count - 1), (1000 - (count - 3), 0xFFF1, 0)):
+        tb.rows.queue += [(logit, token, 1), (1, 5001, 1)]
+        begin = tb.bench.cycle
+        await tb.bench.until(lambda: not tb.rows.queue, limit=1000)
+        held = tb.bench.cycle - begin - 2
+        assert abs(held - moved - CandidateList.INSERT) <= 1, f"{held} cycles for {moved} rows"
     await tb.bench.finish()

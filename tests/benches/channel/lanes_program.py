@@ -62,12 +62,15 @@ class Program:
         self.operations.append([(Origin.ACC, acc + b) for b in range(beats)])
         self.answers += [(Origin.ACC, acc + b, part.tolist()) for b, part in enumerate(np.split(sums, beats))]
 
-    def head(self, tiles, rows, values=None, weights=None, scales=None, marker=None, written=None):
+    def head(
+        self, tiles, rows, values=None, weights=None, scales=None, marker=None, written=None, listed=None
+    ):
         """A head, and a matrix after it: the next head would forget the best row before it is drained."""
         lanes, engine = self.engine.lanes, self.engine
         written = self.rng.getrandbits(1) if written is None else written
         command = {"work": Work.HEAD, "count": tiles, "words": 1, "stream": 1, "logits": int(written)}
-        self.commands.append(command | {"candidates": self.rng.getrandbits(1)})
+        listed = self.rng.getrandbits(1) if listed is None else listed
+        self.commands.append(command | {"candidates": int(listed)})
         values = self.weights(rows) if values is None else values
         weights = self.weights(tiles, lanes, rows) if weights is None else weights
         if scales is None:

@@ -5,6 +5,7 @@
 
 import numpy as np
 
+from symlight.hw.channel.logits import LOGIT_HEADS
 from symlight.hw.compiler.image import build_images
 from symlight.hw.compiler.layout import Layout
 from symlight.hw.config import Engine
@@ -24,7 +25,7 @@ from symlight.hw.interface import (
     arguments,
 )
 from symlight.model.reference import Reference
-from symlight.model.sampling import SamplerSettings
+from symlight.model.sampling import CANDIDATES, SamplerSettings
 from symlight.model.state import State
 from symlight.model.weights import IntegerModel
 from tests.benches.host.fake_pyxrt import FakeState
@@ -148,9 +149,17 @@ class FakeCard:
         run = self.reference = Reference(self.model, self.reference.state)
         eos = None if scalars["eos"] == NO_EOS else scalars["eos"]
         settings = self._sampler_settings() if Flag.SAMPLE in flags else None
-        write = self._write_logits if Flag.LOGITS in flags else None
+        self._heads = 0  # whose logits or candidates were written
+        write = {Flag.LOGITS: self._write_logits, Flag.CANDIDATES: self._write_candidates}.get(
+            flags & (Flag.LOGITS | Flag.CANDIDATES)
+        )
         result = run.generate(
-            [int(token) for token in prompt], scalars["n_new"], eos, on_pass=write, settings=settings
+            [int(token) for token in prompt],
+            scalars["n_new"],
+            eos,
+            on_pass=write,
+            settings=settings,
+            all_logits=Flag.EVERY_HEAD in flags,
         )
         if self.tokens is not None:
             result.tokens = self.tokens
@@ -201,9 +210,22 @@ class FakeCard:
         for row, logit in enumerate(result.logits):
             tile, rest = divmod(row, lanes * channels)
             channel, lane = divmod(rest, lanes)
-            offset = self.layout.logit_base * self.engine.beat_bytes + 8 * (tile * lanes + lane)
+            first = self.layout.logit_base + self._heads % LOGIT_HEADS * self.layout.head_logit_beats
+            offset = first * self.engine.beat_bytes + 8 * (tile * lanes + lane)
             value = np.array([int(logit) + self.logit_error * (channel == 1)], "<i8")
             self.buffers[f"hbm{channel:02d}"][offset : offset + 8] = value.view(BYTE)
+        self._heads += 1
+
+    def _write_candidates(self, result) -> None:
+        """The largest logits in order, a word each: the logit in 48 bits, the id above it."""
+        if result.logits is None:
+            return
+        rows = sorted((-int(logit), row) for row, logit in enumerate(result.logits))[:CANDIDATES]
+        words = [(-negated & (1 << 48) - 1) | row << 48 for negated, row in rows]
+        words += [2**64 - 1] * (CANDIDATES - len(words))  # the kernel writes anything there
+        offset = Io.CANDIDATES + 8 * CANDIDATES * (self._heads % Io.CANDIDATE_TOKENS)
+        self.buffers["io"][offset : offset + 8 * CANDIDATES] = np.array(words, "<u8").view(BYTE)
+        self._heads += 1
 
     def _mailbox(self, report: dict, counters: np.ndarray) -> None:
         words = np.zeros(16, "<u4")

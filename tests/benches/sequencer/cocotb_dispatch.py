@@ -68,7 +68,9 @@ class Setup:
             "populated": min(position, SHAPE.slots),
             "restored": restored,
         }
-        self.ports.set(dense=dense, full_kv=full_kv, logits=logits & 1, sampling=logits >> 1, go=1, info=info)
+        self.ports.set(
+            dense=dense, full_kv=full_kv, logits=logits & 1, candidates=logits >> 1, go=1, info=info
+        )
         await self.bench.step()
         self.ports.set(go=0)
         self.ports.junk(self.bench.rng, "info")

@@ -74,13 +74,23 @@ async def modes(dut):
     runs = Runs(dut)
     await runs.reset()
     await runs.load()
-    every = [Flag.DENSE, Flag.FULL_KV, Flag.LOGITS, Flag.REPLACE_PENDING, Flag.SAMPLE]
+    every = [
+        Flag.DENSE,
+        Flag.FULL_KV,
+        Flag.LOGITS,
+        Flag.REPLACE_PENDING,
+        Flag.SAMPLE,
+        Flag.CANDIDATES,
+        Flag.EVERY_HEAD,
+    ]
     for flags in (0, *every, Flag.DENSE | Flag.FULL_KV, Flag.LOGITS | Flag.REPLACE_PENDING):
         await runs.run(Command.DUMP, ["state_start", "DUMP"], flags=flags)
         assert runs.ports.get("dense") == bool(flags & Flag.DENSE)
         assert runs.ports.get("full_kv") == bool(flags & Flag.FULL_KV)
         assert runs.ports.get("logits") == bool(flags & Flag.LOGITS)
         assert runs.ports.get("sampling") == bool(flags & Flag.SAMPLE)
+        assert runs.ports.get("every_head") == bool(flags & Flag.EVERY_HEAD)
+        assert runs.ports.get("listing") == bool(flags & Flag.CANDIDATES)
         assert runs.ports.get("replace_pending") == bool(flags & Flag.REPLACE_PENDING)
     await runs.finish()
 

@@ -2,6 +2,7 @@
 
 import cocotb
 
+from symlight.hw.channel.logits import LOGIT_HEADS
 from symlight.hw.interface import ErrorCode
 from symlight.model.config import MAX_POSITION
 from symlight.model.reference import STOP_EOS
@@ -48,6 +49,24 @@ async def replaced(dut, stall):
     await loop.run([], 3)
     await loop.forget()
     await loop.run(words(rng, 2), 1, replace=True)  # nothing is pending
+    await loop.finish()
+
+
+@cocotb.test(**LIMIT)
+async def every_head(dut):
+    """The head in every pass, also of the prompt; places of logits, from the beginning again when all are
+    used."""
+    loop = Loop(dut, "never")
+    rng = loop.bench.rng
+    await loop.reset()
+    for length, n_new, every in [
+        (3, 2, 1),
+        (2, 0, 1),
+        (4, 1, 0),
+        (LOGIT_HEADS, 5, 1),
+        (1, LOGIT_HEADS + 3, 0),
+    ]:
+        await loop.run(words(rng, length), n_new, every=every)
     await loop.finish()
 
 

@@ -1,6 +1,7 @@
 """Passes, prompt and tokens around hw.sequencer.tokens."""
 
 from symlight.base.errors import UserError
+from symlight.hw.channel.logits import LOGIT_HEADS
 from symlight.hw.interface import NO_EOS, ErrorCode, Io, StopReason, Traffic
 from symlight.hw.sequencer.tokens import TokenLoop
 from symlight.hw.types import Work
@@ -69,7 +70,8 @@ class Passes(Agent):
     def sample(self):
         if self.ports.get("go"):
             assert self.left is None, "a pass starts while another runs"
-            self.infos.append(self.ports.get("info") | {"head_pass": self.ports.get("head_pass")})
+            head, logits = self.ports.get("head_pass"), self.ports.get("logit_base")
+            self.infos.append(self.ports.get("info") | {"head_pass": head, "logits": logits})
             self.decoding.append(self.ports.get("decoding"))
             self.left = self.bench.rng.randrange(1, 12)
             self.count += 1
@@ -167,13 +169,14 @@ class Loop:
         self.script.state.position, self.script.state.pending = position, pending
         self.script.restored = True
 
-    async def start(self, prompt, n_new, eos, replace=False):
+    async def start(self, prompt, n_new, eos, replace=False, every=False):
         self.prompt.prompt = list(prompt)
         self.ports.set(
             n_prompt=len(prompt),
             n_new=n_new,
             eos=NO_EOS if eos is None else eos,
             replace_pending=replace,
+            every_head=every,
             start=1,
         )
         await self.bench.step()
@@ -181,9 +184,9 @@ class Loop:
         await self.bench.until(lambda count=self.done.count: self.done.count > count, limit=20_000)
         return self.done.seen[-1]
 
-    async def run(self, prompt, n_new, eos=None, then=(), replace=False):
+    async def run(self, prompt, n_new, eos=None, then=(), replace=False, every=False):
         """A run on both; `then` are its first generated tokens, the others are random. With `replace` the
-        pending token is forgotten."""
+        pending token is forgotten; with `every` each pass has its head."""
         if replace:
             self.script.state.pending = None
         for part in (
@@ -198,7 +201,7 @@ class Loop:
         run = self.script.generate(prompt, n_new, eos)
         wanted = self.script.passes
         self.passes.bests = [p["best"] for p in wanted]
-        done = await self.start(prompt, n_new, eos, replace)
+        done = await self.start(prompt, n_new, eos, replace, every)
         reason = (
             StopReason.NONE
             if n_new == 0
@@ -207,7 +210,12 @@ class Loop:
             else StopReason.LENGTH
         )
         assert done == {"stop_reason": reason, "error": ErrorCode.NONE, "error_address": 0}, done
-        expected = [{k: v for k, v in p.items() if k != "best"} | {"head_pass": p["head"]} for p in wanted]
+        expected = [{k: v for k, v in p.items() if k != "best"} for p in wanted]
+        heads = 0
+        for one in expected:
+            one["head"] = one["head_pass"] = int(one["head"] or every)
+            one["logits"] = LAYOUT.logit_base + heads % LOGIT_HEADS * LAYOUT.head_logit_beats
+            heads += one["head"]
         assert self.passes.infos == expected, f"passes {self.passes.infos}, expected {expected}"
         inputs = run.passes - max(0, run.head_evaluations - 1)
         assert self.passes.decoding == [int(i >= inputs) for i in range(run.passes)]

@@ -6,6 +6,8 @@ import pytest
 from symlight.base.errors import UserError
 from symlight.host.device.choosing import PLAIN, Features, Logits, RunOptions, check_options
 from symlight.host.device.reference_machine import ReferenceMachine
+from symlight.hw.channel.logits import LOGIT_HEADS
+from symlight.hw.interface import Io
 from symlight.model import sampling
 from symlight.model.reference import Reference
 from symlight.model.sampling import CANDIDATES, SamplerSettings, SamplingOptions
@@ -61,6 +63,33 @@ def test_a_run_without_new_tokens_has_no_generated_rows(machine):
         2,
     )
     assert machine.run([2], 0, None, options=RunOptions(None, Logits.ALL)).logits.shape == (1, 160)
+
+
+@pytest.mark.parametrize("room", [1, 4, 6])
+def test_candidates_of_a_long_run_come_in_parts(card, model, room, monkeypatch):
+    """The kernel has room for those of so many tokens; a run that an end-of-sequence token ends, too."""
+    monkeypatch.setattr(Io, "CANDIDATE_TOKENS", room)
+    options = RunOptions(SETTINGS, Logits.CANDIDATES)
+    expected = ReferenceMachine(model).run(PROMPT, NEW, None, options=options)
+    for eos in (None, expected.tokens[4]):
+        result = open_accelerator(card).run(PROMPT, NEW, eos, options=options)
+        count = NEW if eos is None else 1 + expected.tokens.index(eos)
+        assert result.tokens == expected.tokens[:count]
+        assert np.array_equal(result.candidates, expected.candidates[:count])
+        assert (result.prompt_passes, result.decode_passes) == (len(PROMPT), count - 1)
+
+
+@pytest.mark.parametrize("wanted", [Logits.ALL, Logits.GENERATED])
+@pytest.mark.parametrize("inputs, new", [(1, 2 * LOGIT_HEADS), (2 * LOGIT_HEADS + 1, 3), (LOGIT_HEADS, 0)])
+def test_logits_of_a_long_run_come_in_parts(card, model, wanted, inputs, new):
+    """The kernel has room for those of so many heads; a pending token goes before the prompt."""
+    ours, theirs = open_accelerator(card), ReferenceMachine(model)
+    for prompt in ([5] * inputs, [6, 7] * (inputs // 2)):
+        for eos in (None, 3):
+            one, other = (m.run(prompt, new, eos, options=RunOptions(None, wanted)) for m in (ours, theirs))
+            assert (one.tokens, one.stop_reason) == (other.tokens, other.stop_reason)
+            assert np.array_equal(one.logits, other.logits) and np.array_equal(one.active, other.active)
+            assert (one.prompt_passes, one.decode_passes) == (other.prompt_passes, other.decode_passes)
 
 
 def test_the_host_chooses_token_by_token_through_the_pending_token(machine, model):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 OWN_EOS = -1  # the package's end-of-sequence token
 OnLogits = Callable[[np.ndarray], None]
-CHUNK = 64  # prompt tokens whose logits are in memory at once
+CHUNK = 64  # tokens whose logits are in memory at once
 
 
 class Session:
@@ -215,8 +215,9 @@ class Session:
         """Ingest `prompt` and generate up to `max_new_tokens` in one run of the device.
 
         Where the host has work between the tokens, it takes one run per token, with the same tokens and
-        state: for stop texts, log-probabilities, penalties, `interactive`, `should_stop` (asked after every
-        token), and on a device that cannot sample. So nothing is generated beyond a stop text.
+        state: for stop texts, penalties, `interactive`, `should_stop` (asked after every token),
+        log-probabilities of more than `CHUNK` tokens, and on a device that cannot sample. So nothing is
+        generated beyond a stop text.
         `prompt_logprobs` gives the prompt's tokens their log-probabilities. `on_token` gets every token as it
         comes, without its log-probability. `on_logits` gets the integer logits [n, V] of the passes in order,
         also those over the prompt.
@@ -245,7 +246,8 @@ class Session:
         def ends() -> bool:
             return watch.stopped or (should_stop is not None and should_stop())
 
-        single = interactive or bool(stop) or logprobs is not None or should_stop is not None
+        many = logprobs is not None and max_new_tokens > CHUNK  # their logits need not lie in memory at once
+        single = interactive or bool(stop) or many or should_stop is not None
         with self._on_device(eos) as device:
             check_input(self, ids, max_new_tokens, eos)
             device.check(options)

@@ -214,10 +214,9 @@ class Session:
     ) -> Completion:
         """Ingest `prompt` and generate up to `max_new_tokens` in one run of the device.
 
-        Where the host has work between the tokens, it takes one run per token, with the same tokens and
-        state: for stop texts, penalties, `interactive`, `should_stop` (asked after every token),
-        log-probabilities of more than `CHUNK` tokens, and on a device that cannot sample. So nothing is
-        generated beyond a stop text.
+        Where the host has work between the tokens, it takes one run per token, with the same result: for stop
+        texts, penalties, log-probabilities of more than `CHUNK` tokens, `interactive`, `should_stop` (asked
+        after every token), and on a device that cannot sample. Nothing is generated beyond a stop text.
         `prompt_logprobs` gives the prompt's tokens their log-probabilities. `on_token` gets every token as it
         comes, without its log-probability. `on_logits` gets the integer logits [n, V] of the passes in order,
         also those over the prompt.
@@ -246,8 +245,7 @@ class Session:
         def ends() -> bool:
             return watch.stopped or (should_stop is not None and should_stop())
 
-        many = logprobs is not None and max_new_tokens > CHUNK  # their logits need not lie in memory at once
-        single = interactive or bool(stop) or many or should_stop is not None
+        single = interactive or stop or should_stop or (logprobs is not None and max_new_tokens > CHUNK)
         with self._on_device(eos) as device:
             check_input(self, ids, max_new_tokens, eos)
             device.check(options)
@@ -260,7 +258,7 @@ class Session:
             turn = device.turn(
                 left,
                 max_new_tokens,
-                interactive=single,
+                interactive=bool(single),
                 on_token=on_id,
                 should_stop=ends,
                 options=options,

@@ -8,8 +8,10 @@ reference gives alone.
 import asyncio
 import json
 import random
+import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import httpx
@@ -37,6 +39,9 @@ MALFORMED = (
     b'{"prompt": "a", "temperature": "hot"}',
 )
 TIMEOUT_SECONDS = 120.0
+MEMORY = "process_resident_memory_bytes"  # of the server, among its metrics
+MEMORY_SAMPLES = 40  # of a load
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,7 @@ class Tally:
     """What came of the requests. Times in seconds."""
 
     answered: int = 0
+    compared: int = 0  # of these, with the text that the reference gives
     left: int = 0  # streams that the client ended
     refused: int = 0  # malformed requests with their error answer
     wrong: list[str] = field(default_factory=list)  # answers that are not the expected text
@@ -89,6 +95,8 @@ class Tally:
     first: list[float] = field(default_factory=list)
     between: list[float] = field(default_factory=list)
     whole: list[float] = field(default_factory=list)
+    memory: list[int] = field(default_factory=list)  # bytes that the server holds, over the time
+    ended_by: int | None = None  # signal that ended the load before its time
 
 
 def percentiles(values: Sequence[float]) -> dict[str, float] | None:
@@ -115,10 +123,10 @@ class Load:
 
 
 async def run_load(load: Load, asks: Sequence[Ask]) -> tuple[Tally, float]:
-    """(what came of it, seconds it took)."""
+    """(what came of it, seconds it took). A signal that asks the process to end ends the load only."""
     tally = Tally()
     headers = {"Authorization": f"Bearer {load.key}"} if load.key else {}
-    limits = httpx.Limits(max_connections=load.clients, max_keepalive_connections=load.clients)
+    limits = httpx.Limits(max_connections=load.clients + 1, max_keepalive_connections=load.clients + 1)
     began = time.monotonic()
     async with httpx.AsyncClient(
         base_url=load.url, headers=headers, timeout=TIMEOUT_SECONDS, limits=limits
@@ -131,11 +139,67 @@ async def run_load(load: Load, asks: Sequence[Ask]) -> tuple[Tally, float]:
             ) from error
         began = time.monotonic()
         until = began + load.seconds
-        await asyncio.gather(
+        watched = asyncio.ensure_future(_watch_memory(client, load.seconds / MEMORY_SAMPLES, tally))
+        clients = asyncio.gather(
             *(_client(client, load, asks, tally, random.Random(f"{load.seed} {n}"), until)
               for n in range(load.clients))
         )  # fmt: skip
-    return tally, time.monotonic() - began
+
+        def end(number: int) -> None:
+            tally.ended_by = number
+            clients.cancel()
+
+        with _signals(end):
+            try:
+                await clients
+            except asyncio.CancelledError:
+                if tally.ended_by is None:
+                    raise
+            finally:
+                watched.cancel()
+        took = time.monotonic() - began
+        await _read_memory(client, tally)
+    return tally, took
+
+
+@contextmanager
+def _signals(end: Callable[[int], None]) -> Iterator[None]:
+    """Inside, the first signal that asks the process to end calls `end`; a second one does what it did."""
+    loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in ENDING}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            if handler not in (signal.SIG_IGN, None):
+                with suppress(ValueError, RuntimeError):
+                    loop.remove_signal_handler(number)
+                    signal.signal(number, handler)
+
+    def on_signal(number: int) -> None:
+        restore()
+        end(number)
+
+    for number, handler in before.items():
+        if handler not in (signal.SIG_IGN, None):  # ignored signals (nohup) stay ignored
+            with suppress(ValueError, RuntimeError):  # not the main thread: signals are somebody else's
+                loop.add_signal_handler(number, on_signal, number)
+    try:
+        yield
+    finally:
+        restore()
+
+
+async def _watch_memory(client, pause: float, tally: Tally) -> None:
+    while True:
+        await _read_memory(client, tally)
+        await asyncio.sleep(pause)
+
+
+async def _read_memory(client, tally: Tally) -> None:
+    """Ask the server for its memory; one that does not say has none in the result."""
+    with suppress(httpx.HTTPError, ValueError):
+        lines = (await client.get("/metrics")).text.splitlines()
+        tally.memory += [int(float(line.split()[1])) for line in lines if line.startswith(f"{MEMORY} ")]
 
 
 async def _client(client, load: Load, asks, tally: Tally, rng: random.Random, until: float) -> None:
@@ -190,6 +254,7 @@ async def _asked(client, ask: Ask, stream: bool, tally: Tally) -> None:
     tally.whole.append(time.monotonic() - began)
     tally.answered += 1
     tally.tokens += ask.max_tokens
+    tally.compared += ask.text is not None
     if ask.text is not None and text != ask.text:
         tally.wrong.append(f"{ask.prompt!r}, seed {ask.seed}: {text!r} instead of {ask.text!r}")
 
@@ -215,7 +280,9 @@ def load_json(load: Load, tally: Tally, seconds: float) -> dict:
         "seconds": round(seconds, 2),
         "requests_per_second": round(tally.answered / seconds, 2),
         "tokens_per_second_at_most": round(tally.tokens / seconds, 1),
+        "ended_by": None if tally.ended_by is None else signal.Signals(tally.ended_by).name,
         "answered": tally.answered,
+        "compared": tally.compared,
         "left": tally.left,
         "refused": tally.refused,
         "busy": tally.busy,
@@ -224,4 +291,14 @@ def load_json(load: Load, tally: Tally, seconds: float) -> dict:
         "time_to_first_token_ms": percentiles(tally.first),
         "time_between_events_ms": percentiles(tally.between),
         "request_ms": percentiles(tally.whole),
+        "server_memory_mb": _memory(tally.memory),
     }
+
+
+def _memory(samples: Sequence[int]) -> dict[str, float] | None:
+    """Megabytes: means of the four quarters of the time, the largest, and the last sample."""
+    if len(samples) < 4:
+        return None
+    megabytes = np.array(samples) / 1e6
+    quarters = [round(float(part.mean()), 1) for part in np.array_split(megabytes, 4)]
+    return {"quarters": quarters, "max": round(megabytes.max(), 1), "last": round(megabytes[-1], 1)}

@@ -2,11 +2,16 @@
 
 import asyncio
 import json
+import os
+import platform
+import signal
 from pathlib import Path
 
 import click
 
 from symlight.base.errors import UserError
+from symlight.base.program import Ended
+from symlight.base.provenance import commit
 
 from ..device.verify import VerificationError
 from ..library.model import open_model
@@ -49,7 +54,10 @@ def bench_serve(
     url: str, key: str | None, clients: tuple[int, ...], seconds: float, max_tokens: int, leave: float,
     malformed: float, verify: str | None, seed: int, as_json: bool, out: Path | None,
 ):  # fmt: skip
-    """Load a server with clients that send one request after the other, and print rates and latencies."""
+    """Load a server with clients that send one request after the other, and print rates and latencies.
+
+    Ctrl-C or TERM ends the measurement and gives the result so far.
+    """
     try:
         from ..bench.serve_load import Load, load_json, mixed_asks, run_load
     except ImportError as error:
@@ -69,7 +77,18 @@ def bench_serve(
         wrong, failed = wrong + tally.wrong, failed + tally.failed
         if not as_json:
             click.echo(_line(results[-1]))
-    result = {"url": url, "max_tokens": max_tokens, "verified": verify is not None, "loads": results}
+        if tally.ended_by is not None:
+            break
+    result = {
+        "commit": commit(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} processors",
+        "url": url,
+        "max_tokens": max_tokens,
+        "leave": leave,
+        "malformed": malformed,
+        "verified": verify is not None,
+        "loads": results,
+    }
     if as_json:
         click.echo(json.dumps(result))
     if out is not None:
@@ -78,13 +97,16 @@ def bench_serve(
         raise VerificationError(f"{len(wrong)} texts are not the reference's, the first: {wrong[0]}")
     if failed:
         raise UserError(f"{len(failed)} requests failed, the first: {failed[0]}")
+    if tally.ended_by is not None:
+        raise KeyboardInterrupt if tally.ended_by == signal.SIGINT else Ended(tally.ended_by)
 
 
 def _line(one: dict) -> str:
     first = one["time_to_first_token_ms"] or {"p50": "-", "p99": "-"}
+    partial = f" (ended by {one['ended_by']} after {one['seconds']:g} s)" if one["ended_by"] else ""
     return (
         f"{one['clients']} clients: {one['requests_per_second']} requests/s, "
         f"first token p50 {first['p50']} ms, p99 {first['p99']} ms, {one['answered']} answered, "
         f"{one['left']} left, {one['refused']} refused, {one['busy']} busy, {one['wrong']} wrong, "
-        f"{one['failed']} failed"
+        f"{one['failed']} failed{partial}"
     )

@@ -18,7 +18,7 @@ import symlight
 
 from .answers import DONE, Answer, error_json, event
 from .guard import Guard, bearer_key
-from .job import Finish, Job, Wish
+from .job import Finish, Job, Piece, Wish
 from .requests import (
     BadRequest,
     ChatBody,
@@ -177,12 +177,13 @@ class _Routes:
         watcher = asyncio.ensure_future(_cancel_when_gone(request, jobs))
         failed = None
         try:
-            async for index, what in sink.events(jobs):
-                if isinstance(what, Finish):
-                    answer.choices[index].reason = what.reason
-                    failed = failed or (what if what.error else None)
-                else:
-                    answer.choices[index].add(what)
+            async for events in sink.events(jobs):
+                for index, what in events:
+                    if isinstance(what, Finish):
+                        answer.choices[index].reason = what.reason
+                        failed = failed or (what if what.error else None)
+                    else:
+                        answer.choices[index].add(what)
         finally:
             watcher.cancel()
             for job in jobs:
@@ -193,21 +194,18 @@ class _Routes:
 
     async def _streamed(self, jobs: list[Job], sink: Sink, answer: Answer, usage: bool) -> Response:
         events = sink.events(jobs)
-        first = await anext(events)  # an error before any text is an error answer
-        if isinstance(first[1], Finish) and first[1].error:
+        begun = await anext(events)
+        _, first = begun[0]
+        if isinstance(first, Finish) and first.error:  # before any text: an error answer
             for job in jobs:
                 job.cancel()
-            raise BadRequest(first[1].error, status=first[1].status)
+            raise BadRequest(first.error, status=first.status)
 
         async def lines() -> AsyncIterator[str]:
             try:
-                for line in answer.first_events():
-                    yield line
-                for line in _lines(answer, *first):
-                    yield line
-                async for index, what in events:
-                    for line in _lines(answer, index, what):
-                        yield line
+                yield "".join(answer.first_events()) + _lines(answer, begun)
+                async for more in events:
+                    yield _lines(answer, more)
                 if usage:
                     yield answer.usage_event()
                 yield DONE
@@ -236,14 +234,19 @@ class _Routes:
         return body
 
 
-def _lines(answer: Answer, index: int, what) -> list[str]:
-    if isinstance(what, Finish):
-        if what.error:
-            return [event(error_json(what.error, kind="server_error"))]
-        answer.choices[index].reason = what.reason
-        return [answer.finish_event(index)]
-    answer.choices[index].add(what)
-    return [answer.piece_event(index, what)]
+def _lines(answer: Answer, events: list[tuple[int, Piece | Finish]]) -> str:
+    """The server-sent events of what has come: an event for each."""
+    lines = []
+    for index, what in events:
+        if isinstance(what, Piece):
+            answer.choices[index].add(what)
+            lines.append(answer.piece_event(index, what))
+        elif what.error:
+            lines.append(event(error_json(what.error, kind="server_error")))
+        else:
+            answer.choices[index].reason = what.reason
+            lines.append(answer.finish_event(index))
+    return "".join(lines)
 
 
 async def _cancel_when_gone(request: Request, jobs: list[Job]) -> None:

@@ -118,13 +118,11 @@ class CpuBackend:
             self._feed(job, handle, room) for (job, handle), room in zip(work, _rooms(work), strict=True)
         ]
         results = self._engine.run(feeds)
-        counts = Counts(active=np.zeros((self._engine.shape.layers, 4), np.int64))
-        outcomes = []
-        for (job, _), feed, fed in zip(work, feeds, results, strict=True):
-            counts.passes += len(feed.tokens)
-            counts.heads += len(fed.tokens)
-            counts.active += fed.active.sum(axis=0)
-            outcomes.append(_outcome(job, feed, fed))
+        active = np.concatenate([fed.active for fed in results])
+        counts = Counts(
+            len(active), sum(len(fed.tokens) for fed in results), active.sum(axis=0, dtype=np.int64)
+        )
+        outcomes = [_outcome(job, *pair) for (job, _), *pair in zip(work, feeds, results, strict=True)]
         return outcomes, counts
 
     def _feed(self, job: Job, handle: Handle, room: int) -> Feed:

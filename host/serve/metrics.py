@@ -1,8 +1,10 @@
 """What the server counts, in Prometheus' text format."""
 
+import threading
 from collections.abc import Callable
+from functools import partial
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
 from symlight.model.config import ModelShape
 from symlight.model.reference import SITES
@@ -23,6 +25,25 @@ def weight_bytes(shape: ModelShape, counts: Counts) -> int:
     events = qkv * 3 * shape.width + decay * shape.width + up * shape.ffn + down * shape.width
     head = shape.width * shape.bottleneck + shape.head_rows * shape.vocab
     return events + counts.passes * shape.layers * shape.width**2 + counts.heads * head
+
+
+class _Sum:
+    """What several steps did."""
+
+    def __init__(self) -> None:
+        self.counts, self.steps, self.seconds = Counts(), 0, 0.0
+
+    def add(self, counts: Counts, seconds: float) -> None:
+        self.steps += 1
+        self.seconds += seconds
+        for name in ("passes", "heads", "cycles", "swaps"):
+            setattr(self.counts, name, getattr(self.counts, name) + getattr(counts, name))
+        if counts.bytes_read is not None:
+            self.counts.bytes_read = (self.counts.bytes_read or 0) + counts.bytes_read
+        if counts.active is not None:
+            self.counts.active = (
+                counts.active if self.counts.active is None else self.counts.active + counts.active
+            )
 
 
 class Metrics(Observer):
@@ -67,6 +88,10 @@ class Metrics(Observer):
         self._density = Gauge(
             "symlight_density", "Share of nonzero inputs in the last step.", ("site",), registry=registry
         )
+        for index, site in enumerate(SITES):
+            self._density.labels(site).set_function(partial(self._last_density, index))
+        ProcessCollector(registry=registry)
+        self._lock, self._sum, self._last = threading.Lock(), _Sum(), Counts()
         if clock_mhz is not None:
             Gauge("symlight_clock_mhz", "Clock of the device.", registry=registry).set(clock_mhz)
 
@@ -75,24 +100,38 @@ class Metrics(Observer):
         Gauge(f"symlight_{name}", text, registry=self.registry).set_function(read)
 
     def text(self) -> bytes:
+        self._collect()
         return generate_latest(self.registry)
 
-    # ---- Observer ----
-
-    def step(self, counts: Counts, jobs: int, seconds: float) -> None:
-        self._steps.inc()
-        self._busy.inc(seconds)
-        self._batch.observe(jobs)
+    def _collect(self) -> None:
+        """Count the steps since the last time; not at each step, because there are thousands a second."""
+        with self._lock:
+            done, self._sum = self._sum, _Sum()
+        counts = done.counts
+        self._steps.inc(done.steps)
+        self._busy.inc(done.seconds)
         self._passes.inc(counts.passes)
         self._heads.inc(counts.heads)
         self._cycles.inc(counts.cycles)
         self._swaps.inc(counts.swaps)
         self._bytes.inc(weight_bytes(self._shape, counts))
-        if counts.bytes_read is not None:
-            self._read.inc(counts.bytes_read)
-        if counts.active is not None and counts.passes:
-            for site, share in densities(self._shape, counts).items():
-                self._density.labels(site).set(share)
+        self._read.inc(counts.bytes_read or 0)
+
+    def _last_density(self, site: int) -> float:
+        """Share of nonzero inputs of a site, over all layers and passes of the last step."""
+        last = self._last
+        if last.active is None or not last.passes:
+            return 0.0
+        inputs = self._shape.ffn if SITES[site] == "down" else self._shape.width
+        return float(last.active[:, site].sum()) / (inputs * self._shape.layers * last.passes)
+
+    # ---- Observer ----
+
+    def step(self, counts: Counts, jobs: int, seconds: float) -> None:
+        with self._lock:
+            self._sum.add(counts, seconds)
+        self._last = counts
+        self._batch.observe(jobs)
 
     def finished(self, job: Job) -> None:
         times = job.times
@@ -111,6 +150,7 @@ class Metrics(Observer):
 
     def summary(self) -> dict[str, float]:
         """A few values for the built-in page."""
+        self._collect()
         values = {}
         for family in self.registry.collect():
             for sample in family.samples:
@@ -118,13 +158,3 @@ class Metrics(Observer):
                     site = sample.labels.get("site")
                     values[f"{sample.name}.{site}" if site else sample.name] = sample.value
         return values
-
-
-def densities(shape: ModelShape, counts: Counts) -> dict[str, float]:
-    """Share of nonzero inputs by site, over all layers and passes of a step."""
-    assert counts.active is not None
-    inputs = [shape.ffn if site == "down" else shape.width for site in SITES]
-    return {
-        site: float(counts.active[:, index].sum()) / (inputs[index] * shape.layers * counts.passes)
-        for index, site in enumerate(SITES)
-    }

@@ -31,6 +31,7 @@ TRIES = 6
 PAUSE_SECONDS = 0.5
 SEED_BITS = 53  # a drawn seed that every JSON reader keeps exact
 CONVERSATIONS = 256  # that a replica is asked for by name
+EVENT_END = b"\n\n"  # of a stream
 CONVERSATION = "x-conversation"  # header that names a conversation
 
 
@@ -124,10 +125,12 @@ class _Ask:
                             started = True
                             yield part
                         continue
-                    seen += 1
-                    if seen > given:  # the rest has gone out before
-                        given = seen
-                        yield part
+                    events = part.split(EVENT_END)[:-1] if self._stream else [part]
+                    fresh = events[max(0, given - seen) :]  # the others have gone out before
+                    seen += len(events)
+                    given = max(given, seen)
+                    if fresh:
+                        yield b"".join(one + EVENT_END for one in fresh) if self._stream else part
                 return
             except (RayError, RayServeException):
                 if attempt == TRIES - 1 or (started and not self._repeatable):
@@ -136,7 +139,7 @@ class _Ask:
 
     @property
     def _repeatable(self) -> bool:
-        """A second answer has the same parts: an event per token of one text."""
+        """A second answer has the same events: one per token of one text."""
         return self._stream and self._single
 
 

@@ -1,10 +1,12 @@
 """A model behind a scheduler, without HTTP: what the application and a Ray deployment share."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Sequence
 
 from symlight.base.errors import UserError
 from symlight.model.package import Package
+from symlight.model.sampling import exp_table
 
 from ..device.machine import Machine, Progress, silent
 from ..device.opening import DeviceOptions, OpenedDevice
@@ -36,6 +38,7 @@ class Service:
         self._template = ChatTemplate(package.meta.chat_template, f"the chat template of {self.name}")
         self._options, self._opened = options, OpenedDevice(options, package, progress)
         self._machine: Machine = self._opened.machine
+        exp_table()  # made at its first use, for which no request shall wait
         self.metrics = Metrics(package.shape, self._machine.clock_mhz)
         self._cache = PrefixCache(settings.cache_bytes)
         backend = backend_for(self._machine, self._reopen, package.meta.eos, settings.max_running)
@@ -108,6 +111,8 @@ class Service:
 class Sink:
     """Takes what the jobs of a request emit, in the scheduler's thread, to the request's event loop.
 
+    What comes while the loop is busy is handed over together.
+
     Parameters
     ----------
     live : bool
@@ -117,7 +122,8 @@ class Sink:
     def __init__(self, live: bool):
         self._live = live
         self._loop = asyncio.get_running_loop()
-        self._queue: asyncio.Queue = asyncio.Queue()
+        self._emitted: deque[tuple[Job, Piece | Finish]] = deque()
+        self._news, self._called = asyncio.Event(), False
         self._kept: dict[Job, list[Piece]] = {}
 
     def emit(self, job: Job, what: Piece | Finish) -> None:
@@ -125,21 +131,27 @@ class Sink:
         if isinstance(what, Piece) and not self._live:
             self._kept.setdefault(job, []).append(what)
             return
-        events = [*self._kept.pop(job, []), what]
+        self._emitted.extend((job, one) for one in (*self._kept.pop(job, ()), what))
+        if self._called:
+            return
+        self._called = True
         try:
-            self._loop.call_soon_threadsafe(self._put, job, events)
+            self._loop.call_soon_threadsafe(self._wake)
         except RuntimeError:  # the loop has ended: nobody reads any more
             job.cancel()
 
-    def _put(self, job: Job, events: list) -> None:
-        for one in events:
-            self._queue.put_nowait((job, one))
+    def _wake(self) -> None:
+        self._called = False  # first: what is emitted from now on calls again
+        self._news.set()
 
-    async def events(self, jobs: Sequence[Job]) -> AsyncIterator[tuple[int, Piece | Finish]]:
-        """(number of the job, what it emitted) until all jobs are finished."""
+    async def events(self, jobs: Sequence[Job]) -> AsyncIterator[list[tuple[int, Piece | Finish]]]:
+        """(number of the job, what it emitted), as many as have come, until all jobs are finished."""
         numbers = {id(job): index for index, job in enumerate(jobs)}
         left = len(jobs)
         while left:
-            job, what = await self._queue.get()
-            left -= isinstance(what, Finish)
-            yield numbers[id(job)], what
+            await self._news.wait()
+            self._news.clear()
+            found = [self._emitted.popleft() for _ in range(len(self._emitted))]
+            left -= sum(isinstance(what, Finish) for _, what in found)
+            if found:
+                yield [(numbers[id(job)], what) for job, what in found]

@@ -1,11 +1,14 @@
 """host.serve.held_text, prefix_cache, settings: pieces without their HTTP."""
 
+import socket
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from symlight.base.errors import UserError
+from symlight.host.serve import run
 from symlight.host.serve.held_text import HeldText
 from symlight.host.serve.prefix_cache import PrefixCache
 from symlight.host.serve.settings import ServerSettings, client_name, is_loopback, read_keys
@@ -151,3 +154,12 @@ def test_keys(tmp_path):
             read_keys(file)
     with pytest.raises(UserError, match="cannot be read"):
         read_keys(tmp_path / "none")
+
+
+def test_connections_send_at_once():
+    """Otherwise an answer waits for the acknowledgement of its headers, some 40 ms."""
+    with run.bound_socket(ServerSettings(port=0)) as listening:
+        with socket.create_connection(listening.getsockname()):
+            accepted, _ = listening.accept()
+            with accepted:
+                assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

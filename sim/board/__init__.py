@@ -1,0 +1,1 @@
+"""The simulated board: verilated board core, SDRAM, serial line."""

@@ -1,0 +1,66 @@
+"""Shared libraries of verilated board parts with the SDRAM's model; kept in the cache by content."""
+
+import hashlib
+import shutil
+from pathlib import Path
+
+from symlight.base.cache import cached, room
+from symlight.base.errors import UserError
+from symlight.base.plain_paths import plain_folder
+from symlight.base.tools import Progress, Tools
+from symlight.hw.compiler.verilog import CHECKS
+
+from ..build import CXX_FLAGS, MODELS, OPTIMISE, VERILATOR_FLAGS
+
+HERE = Path(__file__).parent
+
+
+def build_library(
+    top: str,
+    verilog: str,
+    harness: tuple[str, ...],
+    *,
+    cache: Path | None = None,
+    assertions: bool = True,
+    optimise: str = "-O3",
+    progress: Progress | None = None,
+) -> Path:
+    """The shared library of module `top`, verilated with class prefix V`top` and the C++ files `harness`.
+
+    Parameters
+    ----------
+    top : str
+        Module; also the class.
+    verilog : str
+        Its text, with everything that it instantiates.
+    harness : tuple of str
+        File names beside this one: C++ files and headers.
+    """
+    tools = Tools()
+    flags = (
+        *("--cc", "--exe", "--top-module", top, "--prefix", f"V{top}", "-o", f"lib{top}.so"),
+        *VERILATOR_FLAGS,
+        *(("--assert", f"-D{CHECKS}") if assertions else ("--no-assert",)),
+        *("-CFLAGS", f"{' '.join(CXX_FLAGS)} -I..", "-LDFLAGS", "-shared -Wl,-Bsymbolic -pthread"),
+        f"{top}.v",
+        *(name for name in harness if name.endswith(".cpp")),
+    )
+    texts = {f"{top}.v": verilog.encode()} | {name: (HERE / name).read_bytes() for name in harness}
+    digest = hashlib.sha256("\0".join([*flags, optimise, tools.versions()]).encode())
+    for name, text in texts.items():
+        digest.update(f"\0{name}\0{len(text)}\0".encode() + text)
+    library = f"lib{top}.so"
+
+    def make(entry: Path) -> None:
+        with plain_folder(entry) as folder:
+            for name, text in texts.items():
+                (folder / name).write_bytes(text)
+            tools.link(folder)
+            tools.verilate(folder, flags, progress)
+            objects = folder / "objects"
+            tools.compile(objects, f"V{top}", {"OPT_FAST": optimise, **OPTIMISE}, 2, progress)
+            if not (objects / library).is_file():
+                raise UserError(f"building the simulator: make ended well, but did not write {library}")
+            shutil.move(objects / library, entry / library)
+
+    return cached(cache or room(None, MODELS), digest.hexdigest()[:24], make) / library

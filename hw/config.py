@@ -38,8 +38,8 @@ class Engine:
     def __post_init__(self):
         if not 1 <= self.channels <= 32:
             raise UserError(f"engine: channels = {self.channels} is outside 1..32")
-        if self.lanes not in (16, 32, 64):
-            raise UserError(f"engine: lanes = {self.lanes} is not 16, 32 or 64")
+        if self.lanes not in (8, 16, 32, 64):
+            raise UserError(f"engine: lanes = {self.lanes} is not 8, 16, 32 or 64")
         for name in (
             "accumulators",
             "vector_words",
@@ -119,7 +119,27 @@ _SIM = Engine(
     query_words=8,
 )
 
+# ULX3S: one channel, sized for the demo model (docs/board.md); the clock is what place and route reaches.
+_ULX3S = Engine(
+    channels=1,
+    lanes=8,
+    accumulators=128,
+    vector_words=128,
+    read_beats=64,
+    item_depth=64,
+    kv_beats=1024,
+    resident_beats=8192,
+    query_words=16,
+    width_words=16,
+    state_words=64,
+    parameter_words=1024,
+    table_entries=32,
+    heads=4,
+    clock_mhz=50,
+)
+
 CARDS = {
+    "ulx3s": _ULX3S,
     "sim2": replace(_SIM, channels=2, kv_beats=2048),
     "sim4": _SIM,
     "sim6": replace(_SIM, channels=6),

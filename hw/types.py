@@ -12,8 +12,8 @@ from .interface import CHANNEL_BITS
 
 ACC_BITS = 32  # accumulators, drain bus lanes
 BEAT_ADDRESS = 24  # beat address within a channel's buffer (256 MB / 16 B)
-BEATS_BITS = 6  # beats of one row's slice
-ACC_ADDRESS = 6  # accumulator word
+BEATS_BITS = 7  # beats of one row's slice
+ACC_ADDRESS = 7  # accumulator word
 COLUMN_BITS = CHANNEL_BITS + 1  # a column, or how many there are: as many as channels
 HEADS_BITS = 5  # heads of a column
 HEAD_WORDS_BITS = 5  # words (= beats) of one head's k or v

@@ -1,8 +1,8 @@
-"""The seam between a device's name and a machine: `cpu`, `cpu:THREADS`, `reference`, `sim`, `xrt:N` or
-`xrt:<bus address>`.
+"""The seam between a device's name and a machine: `cpu`, `cpu:THREADS`, `reference`, `sim`, `xrt:N`,
+`xrt:<bus address>` or `serial:PATH`.
 
-Everything above sees `host.device.machine.Machine`. Everything below, in `card`, uses pyxrt's names alone:
-real ones for `xrt`, those of `sim.pyxrt.module` for `sim`.
+Everything above sees `host.device.machine.Machine`. Everything below is a card: `card` uses pyxrt's names
+alone, real ones for `xrt`, those of `sim.pyxrt.module` for `sim`; `board.card` is a board on a serial line.
 """
 
 from collections.abc import Mapping
@@ -22,6 +22,8 @@ from symlight.model.v1.package import V1Package
 from symlight.model.weights import IntegerModel
 from symlight.sim.build import MODELS, require_tools
 
+from .board.card import BoardCard
+from .board.opening import board_kernel, open_board
 from .card import Card
 from .driver import Accelerator
 from .fitting import layout_on
@@ -33,6 +35,7 @@ from .reference_machine import ReferenceMachine
 SIM_CYCLES_PER_SECOND = 2_000  # a slow machine simulating a large kernel
 MOST_THREADS = 256  # of cpu:THREADS
 XRT_GRACE_MS = 2_000  # what an interrupted run on a card may still take
+BOARD_RATE = 2_000  # cycles a second that a board on a line must do: a simulated one does no more
 NO_PYXRT = (
     "pyxrt cannot be imported ({}); it comes with XRT: install XRT 2.13 or newer and run "
     "`source /opt/xilinx/xrt/setup.sh`, with the Python version that XRT was built for, or use --device sim"
@@ -49,6 +52,7 @@ class DeviceOptions:
     hbm: str = "timed"  # memory of the simulated card: timed or ideal
     refresh_seed: int = 1  # of the simulated card's refresh phases
     xclbin: Path | None = None  # xrt: the bitstream; its manifest.json is beside it
+    bitstream: Path | None = None  # serial: the same; None: the released one
     cache: Path | None = None  # of generated and compiled kernels; None: the user's (base.cache)
     dense: bool = False  # modes of a kernel that fixes none
     full_kv: bool = False
@@ -98,7 +102,7 @@ class OpenedDevice:
             model = model.model
         if options.device == "reference":
             return ReferenceMachine(model)
-        if kind in ("sim", "xrt"):
+        if kind in ("sim", "xrt", "serial"):
             refuse_sites(model.event_sites)  # before a kernel is generated, or a card is opened
         if options.device == "sim":
             require_tools()  # what can be refused is refused before a kernel is generated
@@ -106,9 +110,8 @@ class OpenedDevice:
             kernel = obtain_kernel(options.card, options.build, options.cache, progress)
             layout = check_layout(kernel, model.shape)
             api, xclbin = simulated_api(kernel, options, progress)
-            return self._accelerator(
-                api, 0, xclbin, layout, model, kernel, options, SIM_CYCLES_PER_SECOND, 0, progress
-            )
+            card = Card(api, 0, xclbin, arguments(kernel.engine.channels))
+            return _accelerator(card, layout, model, kernel, options, SIM_CYCLES_PER_SECOND, 0, progress)
         if kind == "xrt":
             api = import_pyxrt()
             kernel = _xclbin_kernel(options)
@@ -118,44 +121,49 @@ class OpenedDevice:
                 exclusive(room(options.cache, ""), f"device {str(index).replace('/', '_')}", wait=False)
             )
             rate = kernel.engine.clock_mhz * 1e6 / 2
-            return self._accelerator(
-                api, index, str(options.xclbin), layout, model, kernel, options, rate, XRT_GRACE_MS, progress
+            card = Card(api, index, str(options.xclbin), arguments(kernel.engine.channels))
+            return _accelerator(card, layout, model, kernel, options, rate, XRT_GRACE_MS, progress)
+        if kind == "serial":
+            on_board = board_kernel(options.bitstream)
+            layout = check_layout(on_board.kernel, model.shape)
+            card = open_board(address, on_board)
+            return _accelerator(
+                card, layout, model, on_board.kernel, options, BOARD_RATE, XRT_GRACE_MS, progress
             )
         raise UserError(
-            f"no device is called {options.device!r}; known: cpu, cpu:THREADS, sim, reference, xrt:0"
+            f"no device is called {options.device!r}; known: cpu, cpu:THREADS, sim, reference, xrt:0, "
+            "serial:/dev/ttyUSB0"
         )
 
-    def _accelerator(
-        self,
-        api,
-        index,
-        xclbin: str,
-        layout: Layout,
-        model: IntegerModel,
-        kernel: KernelInfo,
-        options: DeviceOptions,
-        rate: float,
-        grace_ms: int,
-        progress: Progress,
-    ) -> Accelerator:
-        card = Card(api, index, xclbin, arguments(kernel.engine.channels))
-        with ExitStack() as on_failure:
-            on_failure.callback(card.close)
-            machine = Accelerator(
-                card,
-                layout,
-                model,
-                build_id=kernel.build_id,
-                name=options.device,
-                cycles_per_second=rate,
-                flags=options.flags,
-                watchdog=options.watchdog,
-                time_limit=options.time_limit,
-                grace_ms=grace_ms,
-                progress=progress,
-            )
-            on_failure.pop_all()
-        return machine
+
+def _accelerator(
+    card: Card | BoardCard,
+    layout: Layout,
+    model: IntegerModel,
+    kernel: KernelInfo,
+    options: DeviceOptions,
+    rate: float,
+    grace_ms: int,
+    progress: Progress,
+) -> Accelerator:
+    """The machine on an opened card, which is closed when that fails."""
+    with ExitStack() as on_failure:
+        on_failure.callback(card.close)
+        machine = Accelerator(
+            card,
+            layout,
+            model,
+            build_id=kernel.build_id,
+            name=options.device,
+            cycles_per_second=rate,
+            flags=options.flags,
+            watchdog=options.watchdog,
+            time_limit=options.time_limit,
+            grace_ms=grace_ms,
+            progress=progress,
+        )
+        on_failure.pop_all()
+    return machine
 
 
 def _cpu_machine(

@@ -194,6 +194,12 @@ device_options = _apply(
             help="Bitstream of a card; its manifest.json is beside it.",
         ),
         click.option(
+            "--bitstream",
+            type=PATH,
+            metavar="FILE",
+            help="Bitstream of a board, with its manifest.json beside it; default: the released one.",
+        ),
+        click.option(
             "--gather",
             type=click.Choice(["active", "dense"]),
             help="Rows of the weights that a kernel of build `runtime` reads; default: active.",
@@ -230,10 +236,11 @@ device_options = _apply(
 # The devices on which an option has an effect; an option of a simulated card that is not here has one on all.
 _EFFECT = {
     **dict.fromkeys(("card", "build", "hbm", "refresh_seed"), ("sim",)),
-    **dict.fromkeys(("gather", "kv", "watchdog", "time_limit"), ("sim", "xrt")),
+    **dict.fromkeys(("gather", "kv", "watchdog", "time_limit"), ("sim", "xrt", "serial")),
     "xclbin": ("xrt",),
+    "bitstream": ("serial",),
 }
-_NAMES = {"sim": "sim", "xrt": "xrt:N"}  # as a person types them
+_NAMES = {"sim": "sim", "xrt": "xrt:N", "serial": "serial:PATH"}  # as a person types them
 
 
 def given_options(names: Iterable[str]) -> list[str]:
@@ -259,7 +266,7 @@ def _refuse_useless(values: dict) -> None:
     """An option that changes nothing is a mistake of whoever gave it."""
     device = values["device"]
     kind = device.partition(":")[0]
-    if kind not in ("cpu", "reference", "sim", "xrt"):
+    if kind not in ("cpu", "reference", "sim", "xrt", "serial"):
         return  # which is refused by name
     for name in given_options(_EFFECT):
         if kind not in _EFFECT[name]:
@@ -279,7 +286,18 @@ def _refuse_useless(values: dict) -> None:
 def take_device(values: dict) -> DeviceOptions:
     """Take what `device_option` and `device_options` added out of a command's values."""
     _refuse_useless(values)
-    names = ("device", "card", "build", "hbm", "refresh_seed", "xclbin", "watchdog", "time_limit", "cache")
+    names = (
+        "device",
+        "card",
+        "build",
+        "hbm",
+        "refresh_seed",
+        "xclbin",
+        "bitstream",
+        "watchdog",
+        "time_limit",
+        "cache",
+    )
     taken = {name: values.pop(name) for name in names}
     if values["draft"] != "none" and not taken["device"].startswith("cpu"):
         raise UserError(f"device {taken['device']!r} does not draft; leave out --draft, or use --device cpu")

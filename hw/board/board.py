@@ -26,9 +26,7 @@ class Board:
     def __post_init__(self):
         engine = self.engine
         if engine.channels != 1:
-            raise UserError(
-                f"board {self.name}: card {self.card!r} has {engine.channels} channels, a board has one memory"
-            )
+            raise UserError(f"board {self.name}: card {self.card!r} has {engine.channels} channels, not one")
         Cycles(self.chip, self.sdram_mhz)
         divisor(self.kernel_hz, self.baud)
 

@@ -12,12 +12,14 @@ from amaranth.lib.fifo import AsyncFIFO
 from amaranth.lib.wiring import In, Out, connect
 
 from ..config import Engine
-from ..top import IDENTITY_MODULE, Kernel
+from ..kernel.parts import IDENTITY_MODULE
+from ..top import Kernel
 from .chip import SdramChip
 from .link import Link
 from .memory_port import READ_BEATS, MemoryPort
 from .protocol import Hello
-from .sdram import SdramController, pins_signature
+from .sdram import SdramController
+from .sdram_ports import pins_signature
 
 REQUESTS = 16  # that wait for the controller
 LIGHTS = 8
@@ -41,8 +43,8 @@ class BoardCore(wiring.Component):
     -------
     rx, tx : In, Out
     lights : Out
-        0 alive (blinks), 1 memory ready, 2 a request of the host, 3 the kernel reads, 4 it writes; the others are
-        dark.
+        0 alive (blinks), 1 memory ready, 2 a request of the host, 3 the kernel reads, 4 it writes; the others
+        are dark.
     sdram : Out(pins_signature)
         In domain `sdram`, without the registers of the pads.
     """
@@ -87,7 +89,7 @@ class BoardCore(wiring.Component):
         alive = Signal(25)
         m.d.sync += alive.eq(alive + 1)
         bus = kernel.hbm[0]
-        lights = Cat(alive[-1], link.memory_ready, link.active, bus.arvalid, bus.awvalid)
+        lights = Cat(alive[-1], link.memory_ready, link.active, bus.read.arvalid, bus.write.awvalid)
         m.d.sync += self.lights.eq(lights)
         return m
 

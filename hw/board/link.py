@@ -15,7 +15,7 @@ from ..lib.queue import Queue
 from .chip import SdramChip
 from .frames import LENGTH_BITS, ReplySender, RequestReceiver
 from .protocol import MAX_PAYLOAD, SENDS, WORD_BYTES, Hello, LinkStatus, Operation
-from .sdram import request_layout
+from .sdram_ports import request_layout
 from .uart import UartReceiver, UartTransmitter
 
 WAITING = 64  # bytes that come while a request is done, or its reply is on the line
@@ -24,8 +24,8 @@ WAITING = 64  # bytes that come while a request is done, or its reply is on the 
 class Link(wiring.Component):
     """Serial access to memory and control registers.
 
-    A request is done unit by unit: a beat of memory, or a word of the registers. Units of a READ are asked for
-    one by one, as the line takes them. A request that is not OK is answered with its status and an empty
+    A request is done unit by unit: a beat of memory, or a word of the registers. Units of a READ are asked
+    for one by one, as the line takes them. A request that is not OK is answered with its status and an empty
     payload.
 
     Parameters

@@ -5,17 +5,17 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
-from ..axi import MAX_BURST, RESP_OKAY, AxiMaster
+from ..axi import BURST_BITS, MAX_BURST, RESP_OKAY, AxiMaster
 from ..lib.in_flight import InFlight
 from ..lib.slice import Slice
 from .chip import SdramChip
-from .sdram import BURST_BITS, request_layout
+from .sdram_ports import request_layout
 
 READ_BEATS = 64  # beats that are requested and not taken: the depth of the queue behind the controller
 
 
 class MemoryPort(wiring.Component):
-    """AXI reads and single-beat writes of the kernel, and beats of the host, in the order of their acceptance.
+    """AXI reads and single-beat writes of the kernel, and beats of the host, in the order of acceptance.
 
     One queue leads to the memory, so a write is answered when it is in that queue: every later read, of the
     kernel or of the host, sees it. A read is accepted when the queue of read beats has room for it. Addresses
@@ -85,9 +85,9 @@ class MemoryPort(wiring.Component):
             to.p.eq(host.p),
             tags.i.p.host.eq(1),
             tags.i.p.beats.eq(1),
-            bus.bvalid.eq(respond),
-            bus.bresp.eq(RESP_OKAY),
-            write.eq(bus.awvalid & bus.wvalid & ~respond),
+            bus.write.bvalid.eq(respond),
+            bus.write.bresp.eq(RESP_OKAY),
+            write.eq(bus.write.awvalid & bus.write.wvalid & ~respond),
         ]
         with m.If(host.valid & (host.p.write | may_read)):
             m.d.comb += [
@@ -99,31 +99,31 @@ class MemoryPort(wiring.Component):
             m.d.comb += [
                 to.valid.eq(1),
                 to.p.write.eq(1),
-                to.p.address.eq(bus.awaddr >> shift),
+                to.p.address.eq(bus.write.awaddr >> shift),
                 to.p.beats.eq(1),
-                to.p.data.eq(bus.wdata),
-                bus.awready.eq(to.ready),
-                bus.wready.eq(to.ready),
+                to.p.data.eq(bus.write.wdata),
+                bus.write.awready.eq(to.ready),
+                bus.write.wready.eq(to.ready),
             ]
             m.d.sync += [
-                Assert(bus.awlen == 0, "a write of more than one beat"),
-                Assert(bus.wstrb.all(), "a write of part of a beat"),
+                Assert(bus.write.awlen == 0, "a write of more than one beat"),
+                Assert(bus.write.wstrb.all(), "a write of part of a beat"),
             ]
-        with m.Elif(bus.arvalid & may_read):
+        with m.Elif(bus.read.arvalid & may_read):
             m.d.comb += [
                 to.valid.eq(1),
                 to.p.write.eq(0),
-                to.p.address.eq(bus.araddr >> shift),
-                to.p.beats.eq(bus.arlen + 1),
-                bus.arready.eq(to.ready),
+                to.p.address.eq(bus.read.araddr >> shift),
+                to.p.beats.eq(bus.read.arlen + 1),
+                bus.read.arready.eq(to.ready),
                 tags.i.valid.eq(to.ready),
                 tags.i.p.host.eq(0),
-                tags.i.p.beats.eq(bus.arlen + 1),
+                tags.i.p.beats.eq(bus.read.arlen + 1),
             ]
-            m.d.sync += Assert(bus.arlen < MAX_BURST, "a read of more than 16 beats")
-        with m.If(bus.awvalid & bus.awready):
+            m.d.sync += Assert(bus.read.arlen < MAX_BURST, "a read of more than 16 beats")
+        with m.If(bus.write.awvalid & bus.write.awready):
             m.d.sync += respond.eq(1)
-        with m.Elif(bus.bready):
+        with m.Elif(bus.write.bready):
             m.d.sync += respond.eq(0)
 
     def _answer(self, m, taken):
@@ -133,10 +133,10 @@ class MemoryPort(wiring.Component):
         last = Signal()
         m.d.comb += [
             last.eq(number == tag.beats - 1),
-            bus.rdata.eq(self.beats.p),
-            bus.rresp.eq(RESP_OKAY),
-            bus.rlast.eq(last),
-            bus.rvalid.eq(self.beats.valid & ~tag.host),
+            bus.read.rdata.eq(self.beats.p),
+            bus.read.rresp.eq(RESP_OKAY),
+            bus.read.rlast.eq(last),
+            bus.read.rvalid.eq(self.beats.valid & ~tag.host),
             self.host_beats.p.eq(self.beats.p),
             self.host_beats.valid.eq(self.beats.valid & tag.host),
             self._tags.pop.eq(taken & last),
@@ -144,7 +144,7 @@ class MemoryPort(wiring.Component):
         with m.If(tag.host):
             m.d.comb += self.beats.ready.eq(self.host_beats.ready)
         with m.Else():
-            m.d.comb += self.beats.ready.eq(bus.rready)
+            m.d.comb += self.beats.ready.eq(bus.read.rready)
         with m.If(taken):
             m.d.sync += number.eq(number + 1)
             with m.If(last):

@@ -3,9 +3,9 @@
     request   SYNC_REQUEST  operation  sequence  length(2)  address(4)  payload  CRC-32(4)
     reply     SYNC_REPLY    status     sequence  length(2)              payload  CRC-32(4)
 
-Numbers are little endian. The CRC is that of zlib over everything between the first byte and itself. A request
-has a payload of `length` bytes if its operation sends some (`SENDS`), a reply if it was OK and its operation
-returns some. The host may have up to `Hello.window` requests without a reply, if all but the last send data.
+Numbers are little endian. The CRC is that of zlib over everything between the first byte and itself. A
+request has a payload of `length` bytes if its operation sends some (`SENDS`). A reply has one if it is OK and
+its operation returns some. The host may have up to `WINDOW` requests without a reply that send data.
 """
 
 import enum

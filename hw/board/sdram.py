@@ -7,63 +7,21 @@ refresh: between segments, when it is due                                    dq 
 """
 
 from amaranth.hdl import Array, Assert, Cat, Module, Mux, Signal
-from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from ..axi import BURST_BITS
 from .chip import Cycles, SdramChip
-
-BURST_BITS = 5  # of a request's number of beats: 1 .. 16
-ALL_BANKS = 1 << 10  # address bit 10 of PRECHARGE
-
-
-class SdramCommand(enum.Enum, shape=3):
-    """ras_n, cas_n, we_n of a selected chip, in this order from the top."""
-
-    MODE = 0b000
-    REFRESH = 0b001
-    PRECHARGE = 0b010
-    ACTIVATE = 0b011
-    WRITE = 0b100
-    READ = 0b101
-    NOP = 0b111
-
-
-def request_layout(chip: SdramChip, beat_bytes: int) -> data.StructLayout:
-    """A burst of beats to read, or one beat to write."""
-    words = 8 * beat_bytes // chip.data_bits
-    return data.StructLayout(
-        {
-            "write": 1,
-            "address": chip.address_bits - exact_log2(words),  # beat
-            "beats": BURST_BITS,  # to read; of a write 1
-            "data": 8 * beat_bytes,
-        }
-    )
-
-
-def pins_signature(chip: SdramChip) -> wiring.Signature:
-    """The chip's pins as the controller sees them, but for the clock; commands are low-active as on the
-    chip."""
-    return wiring.Signature(
-        {
-            "cke": Out(1),
-            "command": Out(SdramCommand, init=SdramCommand.NOP),
-            "ba": Out(chip.bank_bits),
-            "a": Out(chip.row_bits),
-            "dq_o": Out(chip.data_bits),
-            "dq_oe": Out(1),
-            "dq_i": In(chip.data_bits),
-        }
-    )
+from .sdram_ports import ALL_BANKS, SdramCommand, pins_signature, request_layout
 
 
 class SdramController(wiring.Component):
     """Beats of `beat_bytes` from and to an SDRAM, in the order of the requests.
 
     A beat is one burst of the chip, of as many words as a beat has; so a column command takes the bus every
-    `words` cycles, and precharge and activate of the next row go between. Rows stay open. Consecutive rows are
-    in consecutive banks, so a stream that leaves a row finds the next one open.
+    `words` cycles, and precharge and activate of the next row go between. Rows stay open. Consecutive rows
+    are in consecutive banks, so a stream that leaves a row finds the next one open.
 
     Throughput: a beat every `words` cycles within a row, and from row to row of different banks when a
     segment has two beats or more. Refresh takes about 20 cycles every 7.8 us. Latency of a read of an open
@@ -81,8 +39,9 @@ class SdramController(wiring.Component):
     Attributes
     ----------
     PAD_LATENCY : int
-        Registers between `pins` and the chip, out and in together: the chip takes a command half a cycle after
-        the output register, and a word is in the input register `cas_latency` + PAD_LATENCY cycles after the
+        Registers between `pins` and the chip, out and in together: the chip takes a command half a cycle
+        after the output register, and a word is in the input register `cas_latency` +
+        PAD_LATENCY cycles after the
         command is on `pins`.
 
     Members
@@ -173,7 +132,9 @@ class SdramController(wiring.Component):
         """The column stage: a READ or WRITE every `words` cycles."""
         pins, now = self.pins, self._now
         slot = Signal(range(self._words))
-        turn = Signal(range(self._chip.cas_latency + self._words + 1))  # cycles until a write may follow a read
+        turn = Signal(
+            range(self._chip.cas_latency + self._words + 1)
+        )  # cycles until a write may follow a read
         driving = Signal(range(self._words + 1))
         rest = Signal(self._bits)
         m.d.comb += self._issue.eq(self._busy & (slot == 0) & ~(now.write & (turn != 0)))
@@ -220,115 +181,134 @@ class SdramController(wiring.Component):
             m.d.sync += [self._busy.eq(1), now.eq(self._next)]
 
     def _prepare(self, m, segments):
-        """Power-up, then segment by segment: its row is opened beside the column stage; refresh in between."""
-        valid, segment, taken = segments
-        t, pins, chip, following = self._cycles, self.pins, self._chip, self._next
-        count = Signal(range(t.power_up + 1))  # of the state
-        refreshes = Signal(range(chip.power_up_refreshes + 1), init=chip.power_up_refreshes)
-        timer, due = Signal(range(t.refresh)), Signal()
-        ras = Signal(range(t.ras + 1))  # cycles until the row opened last may be closed
-        opened = Signal(1 << chip.bank_bits)
-        rows = Array(Signal(chip.row_bits, name=f"row{b}") for b in range(1 << chip.bank_bits))
-        was_open, row, hit, free = Signal(), Signal(chip.row_bits), Signal(), Signal()
-        guards = Array(self._guards)
-        with m.If(ras != 0):
-            m.d.sync += ras.eq(ras - 1)
-        with m.If(count != 0):
-            m.d.sync += count.eq(count - 1)
+        """Power-up, then segment by segment: its row is opened beside the column stage."""
+        t, chip, following = self._cycles, self._chip, self._next
+        self._count = Signal(range(t.power_up + 1))  # cycles that the state still waits
+        self._due, self._opened = Signal(), Signal(1 << chip.bank_bits)
+        self._rows = Array(Signal(chip.row_bits, name=f"row{b}") for b in range(1 << chip.bank_bits))
+        self._ras = Signal(range(t.ras + 1))  # cycles until the row opened last may be closed
+        self._was_open, self._hit, self._free = Signal(), Signal(), Signal()
+        row, timer, guards = Signal(chip.row_bits), Signal(range(t.refresh)), Array(self._guards)
+        with m.If(self._ras != 0):
+            m.d.sync += self._ras.eq(self._ras - 1)
+        with m.If(self._count != 0):
+            m.d.sync += self._count.eq(self._count - 1)
         m.d.sync += timer.eq(Mux(timer == t.refresh - 1, 0, timer + 1))
         with m.If((timer == 0) & self.ready):
-            m.d.sync += due.eq(1)
-        m.d.sync += [
-            was_open.eq(opened.bit_select(following.bank, 1)),
-            row.eq(rows[following.bank]),
-            hit.eq(was_open & (row == following.row)),
-        ]
+            m.d.sync += self._due.eq(1)
         # in the cycle before: no column command of the bank is to come or too recent
-        clear = (guards[following.bank] == 0) & (ras == 0) & ~(self._busy & (self._now.bank == following.bank))
-        m.d.sync += free.eq(clear)
-        idle = ~self._busy & (ras == 0) & (Cat(self._guards) == 0)
-
-        def command(what, address=0):
-            return [pins.command.eq(what), pins.a.eq(address), pins.ba.eq(following.bank)]
-
+        used = self._busy & (self._now.bank == following.bank)
+        m.d.sync += [
+            self._was_open.eq(self._opened.bit_select(following.bank, 1)),
+            row.eq(self._rows[following.bank]),
+            self._hit.eq(self._was_open & (row == following.row)),
+            self._free.eq((guards[following.bank] == 0) & (self._ras == 0) & ~used),
+        ]
         with m.FSM(init="POWER"):
-            with m.State("POWER"):
-                m.d.sync += count.eq(t.power_up)
-                m.next = "SETTLE"
-            with m.State("SETTLE"):
-                with m.If(count == 0):
-                    m.next = "CLOSE"
-            with m.State("CLOSE"):  # all banks
-                with m.If(idle):
-                    m.d.sync += [*command(SdramCommand.PRECHARGE, ALL_BANKS), opened.eq(0), count.eq(t.rp - 1)]
+            self._power_up(m)
+            self._refresh(m)
+            self._take(m, *segments)
+            self._open(m)
+        self._check_rows(m, t, self._opened)
+
+    def _command(self, m, what, address=0):
+        """A command that is no column's, with the bank of the segment in hand."""
+        pins = self.pins
+        m.d.sync += [pins.command.eq(what), pins.a.eq(address), pins.ba.eq(self._next.bank)]
+
+    def _power_up(self, m):
+        """Wait, close, refresh some times, set the mode."""
+        chip, t = self._chip, self._cycles
+        with m.State("POWER"):
+            m.d.sync += self._count.eq(t.power_up)
+            m.next = "SETTLE"
+        with m.State("SETTLE"):
+            with m.If(self._count == 0):
+                m.next = "CLOSE"
+        with m.State("SET MODE"):
+            mode = chip.cas_latency << 4 | self._beat_bits  # sequential bursts of `words`
+            self._command(m, SdramCommand.MODE, mode)
+            m.d.sync += [self.pins.ba.eq(0), self._count.eq(chip.mrd_cycles)]
+            m.next = "MODE"
+        with m.State("MODE"):
+            with m.If(self._count == 0):
+                m.d.sync += self.ready.eq(1)
+                m.next = "EMPTY"
+
+    def _refresh(self, m):
+        """Close all banks, refresh; at power-up some times."""
+        t, times = self._cycles, self._chip.power_up_refreshes
+        left = Signal(range(times + 1), init=times)
+        with m.State("CLOSE"):
+            with m.If(~self._busy & (self._ras == 0) & (Cat(self._guards) == 0)):
+                self._command(m, SdramCommand.PRECHARGE, ALL_BANKS)
+                m.d.sync += [self._opened.eq(0), self._count.eq(t.rp - 1)]
+                m.next = "REFRESH"
+        with m.State("REFRESH"):
+            with m.If(self._count == 0):
+                self._command(m, SdramCommand.REFRESH)
+                m.d.sync += [self._due.eq(0), self._count.eq(t.rfc - 1)]
+                m.next = "REFRESHED"
+        with m.State("REFRESHED"):
+            with m.If(self._count == 0):
+                with m.If(self.ready):
+                    m.next = "EMPTY"
+                with m.Elif(left != 1):
+                    m.d.sync += left.eq(left - 1)
                     m.next = "REFRESH"
-            with m.State("REFRESH"):
-                with m.If(count == 0):
-                    m.d.sync += [*command(SdramCommand.REFRESH), due.eq(0), count.eq(t.rfc - 1)]
-                    m.next = "REFRESHED"
-            with m.State("REFRESHED"):
-                with m.If(count == 0):
-                    with m.If(self.ready):
-                        m.next = "EMPTY"
-                    with m.Elif(refreshes != 1):
-                        m.d.sync += refreshes.eq(refreshes - 1)
-                        m.next = "REFRESH"
-                    with m.Else():
-                        mode = chip.cas_latency << 4 | self._beat_bits  # sequential bursts of `words`
-                        m.d.sync += [*command(SdramCommand.MODE, mode), pins.ba.eq(0)]
-                        m.d.sync += count.eq(chip.mrd_cycles)
-                        m.next = "MODE"
-            with m.State("MODE"):
-                with m.If(count == 0):
-                    m.d.sync += self.ready.eq(1)
-                    m.next = "EMPTY"
-            with m.State("EMPTY"):
-                with m.If(due):
-                    m.next = "CLOSE"
-                with m.Elif(valid):
-                    m.d.comb += taken.eq(1)
-                    m.d.sync += following.eq(segment)
-                    m.next = "LOOK"
-            with m.State("LOOK"):
-                m.next = "COMPARE"
-            with m.State("COMPARE"):
-                m.next = "DECIDE"
-            with m.State("DECIDE"):
-                with m.If(hit):
-                    m.next = "READY"
-                with m.Elif(was_open):
-                    m.next = "PRECHARGE"
                 with m.Else():
-                    m.next = "ACTIVATE"
-            with m.State("PRECHARGE"):
-                with m.If(free & ~self._issue):
-                    m.d.sync += [
-                        *command(SdramCommand.PRECHARGE),
-                        opened.bit_select(following.bank, 1).eq(0),
-                        count.eq(t.rp - 1),
-                    ]
-                    m.next = "PRECHARGED"
-            with m.State("PRECHARGED"):
-                with m.If(count == 0):
-                    m.next = "ACTIVATE"
-            with m.State("ACTIVATE"):
-                with m.If(~self._issue):
-                    m.d.sync += [
-                        *command(SdramCommand.ACTIVATE, following.row),
-                        opened.bit_select(following.bank, 1).eq(1),
-                        rows[following.bank].eq(following.row),
-                        ras.eq(t.ras - 1),
-                        count.eq(max(t.rcd, t.rrd) - 1),
-                    ]
-                    m.next = "ACTIVATED"
-            with m.State("ACTIVATED"):
-                with m.If(count == 0):
-                    m.next = "READY"
-            with m.State("READY"):
-                m.d.comb += self._ready.eq(1)
-                with m.If(~self._busy):
-                    m.next = "EMPTY"
-        self._check_rows(m, t, opened)
+                    m.next = "SET MODE"
+
+    def _take(self, m, valid, segment, taken):
+        """The next segment, and what its row needs."""
+        with m.State("EMPTY"):
+            with m.If(self._due):
+                m.next = "CLOSE"
+            with m.Elif(valid):
+                m.d.comb += taken.eq(1)
+                m.d.sync += self._next.eq(segment)
+                m.next = "LOOK"
+        with m.State("LOOK"):
+            m.next = "COMPARE"
+        with m.State("COMPARE"):
+            m.next = "DECIDE"
+        with m.State("DECIDE"):
+            with m.If(self._hit):
+                m.next = "READY"
+            with m.Elif(self._was_open):
+                m.next = "PRECHARGE"
+            with m.Else():
+                m.next = "ACTIVATE"
+
+    def _open(self, m):
+        """Close another row of the bank, open this one, hand the segment over."""
+        t, following = self._cycles, self._next
+        opened = self._opened.bit_select(following.bank, 1)
+        with m.State("PRECHARGE"):
+            with m.If(self._free & ~self._issue):
+                self._command(m, SdramCommand.PRECHARGE)
+                m.d.sync += [opened.eq(0), self._count.eq(t.rp - 1)]
+                m.next = "PRECHARGED"
+        with m.State("PRECHARGED"):
+            with m.If(self._count == 0):
+                m.next = "ACTIVATE"
+        with m.State("ACTIVATE"):
+            with m.If(~self._issue):
+                self._command(m, SdramCommand.ACTIVATE, following.row)
+                m.d.sync += [
+                    opened.eq(1),
+                    self._rows[following.bank].eq(following.row),
+                    self._ras.eq(t.ras - 1),
+                    self._count.eq(max(t.rcd, t.rrd) - 1),
+                ]
+                m.next = "ACTIVATED"
+        with m.State("ACTIVATED"):
+            with m.If(self._count == 0):
+                m.next = "READY"
+        with m.State("READY"):
+            m.d.comb += self._ready.eq(1)
+            with m.If(~self._busy):
+                m.next = "EMPTY"
 
     def _check_rows(self, m, t, opened):
         """Refresh closes every row long before it has been open for too long."""
@@ -345,4 +325,3 @@ class SdramController(wiring.Component):
             self.read.data.eq(Cat(self.read.data[self._chip.data_bits :], self.pins.dq_i)),
         ]
         m.d.comb += self.read.valid.eq(tokens[-1])
-

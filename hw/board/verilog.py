@@ -16,7 +16,7 @@ def flat_ports(component: wiring.Component) -> dict:
 
 
 def component_verilog(component: wiring.Component, name: str) -> str:
-    """Module `name`: the component's ports, and `clk` and `rst` of domain `sync`, prefixed for other domains."""
+    """Module `name`: the component's ports, and clock and reset of every domain."""
     text = verilog.convert(
         component, name=name, ports=flat_ports(component), emit_src=False, strip_internal_attrs=True
     )

@@ -38,6 +38,11 @@ endmodule
 """
 
 
+def identity_verilog(build_id: int) -> str:
+    """Module `IDENTITY_MODULE`: a build's id as a constant."""
+    return _IDENTITY.format(module=IDENTITY_MODULE, build_id=build_id)
+
+
 class _Shell(Elaboratable):
     """The kernel under the port names that the platform's tools expect."""
 
@@ -70,7 +75,7 @@ class _Shell(Elaboratable):
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
+def no_collection() -> Iterator[None]:
     """Python's collector stays off: a netlist is millions of objects that all live to its end, and looking
     through them again and again takes half of the time."""
     enabled = gc.isenabled()
@@ -83,7 +88,7 @@ def _no_collection() -> Iterator[None]:
 
 
 def _verilog(elaboratable, name: str, ports: dict | None = None) -> str:
-    with _no_collection():
+    with no_collection():
         text = verilog.convert(
             elaboratable, name=name, ports=ports, emit_src=False, strip_internal_attrs=True
         )
@@ -128,7 +133,7 @@ def generate(
     for text in (*files.values(), json.dumps(engine.to_json(), sort_keys=True), symlight.__version__):
         digest.update(text.encode() + b"\0")
     build_id = int.from_bytes(digest.digest()[:16], "little")
-    files[f"{IDENTITY_MODULE}.v"] = _IDENTITY.format(module=IDENTITY_MODULE, build_id=build_id)
+    files[f"{IDENTITY_MODULE}.v"] = identity_verilog(build_id)
     manifest = kernel_manifest(engine, build_id, files, card=card, build=build)
     files["manifest.json"] = json.dumps(manifest, indent=2, sort_keys=True) + "\n"
     out.mkdir(parents=True, exist_ok=True)

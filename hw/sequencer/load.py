@@ -165,11 +165,12 @@ class LoadUnit(wiring.Component):
         lanes = self._engine.lanes
         bits = 8 * lanes
         entry_beats, parameter_beats = ENTRY_BYTES // lanes, PARAMETER_BITS // 8
-        window = Signal(bits * parameter_beats)  # the newest beat on top
-        count = Signal(range(parameter_beats))
+        beats = max(entry_beats, parameter_beats)
+        window = Signal(bits * beats)  # the newest beat on top
+        count = Signal(range(beats))
         index = Signal(13)
         complete = Signal()
-        needed = Signal(range(parameter_beats + 1))
+        needed = Signal(range(beats + 1))
         with m.Switch(section):
             with m.Case(0, 1):
                 m.d.comb += needed.eq(entry_beats)
@@ -196,7 +197,7 @@ class LoadUnit(wiring.Component):
             self.table_entry.eq(entry[: len(self.table_entry.as_value())]),
             self.parameter_valid.eq(complete & (section == 2)),
             self.parameter_index.eq(index),
-            self.parameter_word.eq(window),
+            self.parameter_word.eq(window[-bits * parameter_beats :]),
             self.gelu_valid.eq(complete & (section == 3)),
             self.gelu_index.eq(index),
             self.gelu_word.eq(newest),

@@ -24,6 +24,7 @@ from .state_transfer import StateAction
 # At the end of a run and before a soft reset all channels must be quiet for so long: covers every register on
 # the way.
 QUIET_CYCLES = 32
+WORD_BYTES = 4  # of the io buffer's words
 RESET_CYCLES = 8
 
 
@@ -198,25 +199,32 @@ class Session(wiring.Component):
 
     def _restore(self, m):
         """Position and pending token of a restored session: three words at Io.PROMPT."""
+        beats = -(-3 * WORD_BYTES // self._engine.beat_bytes)
         m.d.comb += [
             self.side.p.work.eq(Work.DIRECT_READ),
             self.side.p.io.eq(1),
-            self.side.p.count.eq(1),
+            self.side.p.count.eq(beats),
             self.side.p.base.eq(Io.PROMPT // self._engine.beat_bytes),
             self.side.p.traffic.eq(Traffic.IO),
         ]
+        # A beat may hold two words only: then the first of two is kept.
+        first, missing = Signal.like(self.beat), Signal()
+        words = Cat(first, self.beat) if beats == 2 else self.beat
         with m.State("WORDS_REQUEST"):
             m.d.comb += self.side.valid.eq(1)
+            m.d.sync += missing.eq(beats == 2)
             with m.If(self.side.ready):
                 m.next = "WORDS"
             self._guard(m)
         with m.State("WORDS"):
             with m.If(self.beat_valid):
+                m.d.sync += [first.eq(self.beat), missing.eq(0)]
+            with m.If(self.beat_valid & ~missing):
                 m.d.sync += [
                     self.restore.eq(1),
-                    self.restore_position.eq(self.beat[:21]),
-                    self.restore_pending.eq(self.beat[32:48]),
-                    self.restore_has_pending.eq(self.beat[64]),
+                    self.restore_position.eq(words[:21]),
+                    self.restore_pending.eq(words[32:48]),
+                    self.restore_has_pending.eq(words[64]),
                     self._clean.eq(1),
                     self._timer.eq(2),
                 ]

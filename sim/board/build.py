@@ -64,3 +64,20 @@ def build_library(
             shutil.move(objects / library, entry / library)
 
     return cached(cache or room(None, MODELS), digest.hexdigest()[:24], make) / library
+
+
+def build_chip(cache: Path | None = None) -> Path:
+    """The shared library of the SDRAM's model by itself (chip.cpp), which needs no design."""
+    tools = Tools()
+    names = ("chip.cpp", "sdram.h")
+    flags = ["-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    digest = hashlib.sha256("\0".join([*flags, tools.versions()]).encode())
+    for name in names:
+        digest.update((HERE / name).read_bytes())
+
+    def make(entry: Path) -> None:
+        with plain_folder(entry) as folder:
+            tools.run([tools.cxx, *flags, str(HERE / names[0]), "-o", "libchip.so"], folder)
+            shutil.move(folder / "libchip.so", entry / "libchip.so")
+
+    return cached(cache or room(None, MODELS), digest.hexdigest()[:24], make) / "libchip.so"

@@ -122,7 +122,7 @@ class Sdram {
     }
     void mode(const Pins& pins) {
         all_closed("MODE REGISTER SET");
-        if (!precharged_all_ || refreshes_done_ < POWER_REFRESHES) fail("MODE REGISTER SET before precharge and refreshes");
+        if (!precharged_all_ || (!ready_ && refreshes_done_ < POWER_REFRESHES)) fail("MODE REGISTER SET before precharge and refreshes");
         latency_ = pins.a >> 4 & 7;
         burst_ = 1 << (pins.a & 7);
         if ((latency_ != 2 && latency_ != 3) || burst_ > 8 || (pins.a & 0x1F88) || pins.ba) fail("mode register");

@@ -27,7 +27,7 @@ POWERS = (
     [
         ({"channels": 0}, "channels = 0 is outside 1..32"),
         ({"channels": 33}, "channels = 33 is outside 1..32"),
-        ({"lanes": 24}, "lanes = 24 is not 16, 32 or 64"),
+        ({"lanes": 24}, "lanes = 24 is not 8, 16, 32 or 64"),
         ({"kv_beats": 7}, "kv_beats = 7 is not even"),
         ({"resident_beats": 0}, "resident_beats = 0 is not even"),
         ({"fixed_gather": "sparse"}, "fixed_gather = 'sparse' is not runtime, dense or active"),

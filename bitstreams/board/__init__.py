@@ -1,0 +1,1 @@
+"""Bitstreams of open boards: synthesis, place and route, manifest."""

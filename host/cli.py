@@ -11,6 +11,7 @@ from symlight.base import program
 from .commands.bench import bench
 from .commands.bench_serve import bench_serve
 from .commands.bench_table import bench_table
+from .commands.bitstream import bitstream
 from .commands.chat import chat
 from .commands.estimate import estimate
 from .commands.eval import eval_command
@@ -57,6 +58,7 @@ for command in (
     verilog,
     package,
     manifests,
+    bitstream,
     trace,
     train,
     quantise,

@@ -139,7 +139,6 @@ _ULX3S = Engine(
 )
 
 CARDS = {
-    "ulx3s": _ULX3S,
     "sim2": replace(_SIM, channels=2, kv_beats=2048),
     "sim4": _SIM,
     "sim6": replace(_SIM, channels=6),
@@ -147,6 +146,7 @@ CARDS = {
     "u50c16": Engine(channels=16, accumulators=64, kv_beats=4096, resident_beats=17280),
     "u50c28": Engine(channels=28, resident_beats=11520),
     "u50c": Engine(channels=32),
+    "ulx3s": _ULX3S,
 }
 
 # Gather and KV mode of each build; "resident-kv" also keeps the ring on chip.

@@ -3,7 +3,7 @@
     symlight_board.v        the design (hw.board.generate), with its identity
     symlight_ulx3s.*        what Amaranth's platform and the tools write
     symlight_ulx3s.bit      the bitstream, compressed
-    manifest.json           hw.compiler.manifest, and `board`, `model`, `hbm_map`, `result`
+    manifest.json           hw.compiler.manifest, and `board` (with the result), `model`, `hbm_map`
 
 The same sources, tools and seed give the same bytes.
 """
@@ -89,12 +89,12 @@ def build_bitstream(
             "sdram_mhz": board.sdram_mhz,
             "baud": board.baud,
             "sdram_bytes": board.chip.size,
+            "tools": versions(),
+            "seed": seed,
+            "result": report | {"bitstream": _identity(bits)},
         },
         "model": {"name": model, "shape": shape.to_json()},
         "hbm_map": hbm_map(layout),
-        "tools": versions(),
-        "seed": seed,
-        "result": report | {"bitstream": _identity(bits)},
     }
     (out / BITSTREAM).write_bytes(bits)
     write_whole(out / MANIFEST, json.dumps(manifest, indent=2, sort_keys=True) + "\n")

@@ -21,6 +21,7 @@ class Board:
     vco_mhz: float  # of the PLL; kernel and SDRAM clock are whole fractions of it
     sdram_mhz: float
     baud: int
+    seed: int = 1  # of place and route: the released bitstream's
     gap_ms: float = 80.0  # silence on the line after which half a request is given up
 
     def __post_init__(self):

@@ -44,11 +44,24 @@ class BoardLibrary:
 
 
 def build_board(
-    board: Board, *, cache: Path | None = None, assertions: bool = True, progress: Progress | None = None
+    board: Board,
+    *,
+    cache: Path | None = None,
+    assertions: bool = True,
+    optimise: str = "-O3",
+    progress: Progress | None = None,
 ) -> BoardLibrary:
     """Generate, verilate and compile `board`; kept in the cache by content."""
     text, build_id = generate_board(board, line_divisor=LINE_DIVISOR, gap=GAP)
-    path = build_library(BOARD_MODULE, text, HARNESS, cache=cache, assertions=assertions, progress=progress)
+    path = build_library(
+        BOARD_MODULE,
+        text,
+        HARNESS,
+        cache=cache,
+        assertions=assertions,
+        optimise=optimise,
+        progress=progress,
+    )
     return BoardLibrary(path, board, board.engine, build_id)
 
 

@@ -20,8 +20,8 @@ BUILD = 0x1234
 
 
 class FakeBoard:
-    """A port with a board behind it, written from the page on the protocol. `harm` changes its replies, `deaf`
-    `deaf` drops requests, `pulled` fails like an unplugged device."""
+    """A port with a board behind it, from the page on the protocol. `harm` changes its replies, `deaf`
+    drops requests, `pulled` fails like an unplugged device."""
 
     def __init__(self, build_id=BUILD):
         self.memory, self.registers = bytearray(1 << 16), bytearray(4096)

@@ -25,10 +25,12 @@ from ..config import Engine
 from ..interface import KERNEL_NAME
 from ..kernel.channels import CHANNEL_MODULE, OWN_REGISTER
 from ..kernel.parts import IDENTITY_MODULE
+from ..probe.kernel import Probe
 from ..top import Kernel
 from .manifest import CLOCK_PORT, CONTROL_PORT, INTERRUPT_PORT, RESET_PORT, kernel_manifest
 from .verilog import plain
 
+PROBE = "probe"  # in the place of a build's name
 RESET_REGISTERS = 3  # the reset is pipelined inside the kernel, as its fan-out is the whole card
 
 
@@ -46,7 +48,7 @@ def identity_verilog(build_id: int) -> str:
 class _Shell(Elaboratable):
     """The kernel under the port names that the platform's tools expect."""
 
-    def __init__(self, kernel: Kernel):
+    def __init__(self, kernel: Kernel | Probe):
         self.kernel = kernel
         self.clock, self.reset_n = Signal(name=CLOCK_PORT), Signal(name=RESET_PORT)
 
@@ -129,6 +131,19 @@ def generate(
     files = {f"{CHANNEL_MODULE}.v": channel_verilog(engine)}
     say("kernel")
     files[f"{KERNEL_NAME}.v"] = kernel_verilog(engine)
+    return _write(engine, files, out, card=card, build=build)
+
+
+def generate_probe(engine: Engine, out: Path, *, card: str = "") -> dict:
+    """Write Verilog and manifest of a probe (hw.probe) with the ports and the clock of `engine`, as
+    `generate` does for a kernel."""
+    shell = _Shell(Probe(engine))
+    files = {f"{KERNEL_NAME}.v": _verilog(shell, KERNEL_NAME, shell.ports())}
+    return _write(engine, files, out, card=card, build=PROBE)
+
+
+def _write(engine: Engine, files: dict[str, str], out: Path, *, card: str, build: str) -> dict:
+    """Add identity and manifest to `files`, and write them."""
     digest = hashlib.sha256()
     for text in (*files.values(), json.dumps(engine.to_json(), sort_keys=True), symlight.__version__):
         digest.update(text.encode() + b"\0")

@@ -32,6 +32,7 @@ _BLOCK = re.compile(
     r"^  always @\* begin\n(?:    if \(\\\$auto\$\S+ \) begin end\n)?(?P<body>(?:    .*\n)+)  end\n", re.M
 )
 _DECLARATION = re.compile(rf"^  reg (\[[^]]*\] )?(?P<next>{_NEXT});\n", re.M)
+_JOINED = re.compile(r"^ *\{.*\} ?= ", re.M)  # slices assigned together
 _TARGET = re.compile(rf"^(?P<indent> *)(?P<next>{_NEXT})(?P<slice>\[[^]]*\])? ?= (?=.*;$)", re.M)
 
 
@@ -85,7 +86,7 @@ def _module(text: str) -> str:
     edits = []
     for block in _BLOCK.finditer(text):
         assigned = {found["next"] for found in _TARGET.finditer(block["body"])}
-        if len(assigned) != 1:
+        if len(assigned) != 1 or _JOINED.search(block["body"]):
             continue
         value = assigned.pop()
         register, declaration = registers.get(value), declarations.get(value)

@@ -17,7 +17,7 @@ MODELS = CACHE / "models"
 OPTIMISE = "-O1"  # half the compile time for a tenth of the speed
 
 
-def _narrow(channels: int, mode: str, **more) -> Engine:
+def narrow(channels: int, mode: str, **more) -> Engine:
     """Half the lanes: 16-byte beats."""
     engine = replace(
         engine_of("sim4", "runtime"),
@@ -32,10 +32,10 @@ def _narrow(channels: int, mode: str, **more) -> Engine:
 
 ENGINES = {
     # Preset `mid` fits this one: the cycle budget is guarded on it.
-    "narrow8-partial-kv": lambda: _narrow(8, "partial-kv", width_words=16),
-    "narrow6-sparse-gather": lambda: _narrow(6, "sparse-gather"),
-    "narrow2-resident-dense": lambda: _narrow(2, "resident-dense"),
-    "narrow4-resident-kv": lambda: _narrow(4, "resident-kv"),
+    "narrow8-partial-kv": lambda: narrow(8, "partial-kv", width_words=16),
+    "narrow6-sparse-gather": lambda: narrow(6, "sparse-gather"),
+    "narrow2-resident-dense": lambda: narrow(2, "resident-dense"),
+    "narrow4-resident-kv": lambda: narrow(4, "resident-kv"),
 }
 PRESETS = {
     "sim4": ("sim4", "runtime"),

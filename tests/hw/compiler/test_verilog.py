@@ -1,5 +1,7 @@
 """hw.compiler.verilog: the folded text means the same."""
 
+import re
+
 import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
@@ -44,6 +46,30 @@ def test_forms():
     assert "    pulse <= 1'h0;\n    if (enable) begin\n      pulse <= 1'h1;\n" in text
     # Only the next value of `o` has a name of its own: it is a signal of the design.
     assert text.count("always @*") == 1 and "o <= following;" in text.replace(" ;", ";")
+
+
+class _Joined(wiring.Component):
+    """A register of which two slices apart are assigned together."""
+
+    i: In(8)
+    o: Out(24)
+
+    def elaborate(self, platform):
+        m = Module()
+        with m.If(self.i[0]):
+            m.d.sync += self.o[:8].eq(self.i)
+        with m.If(self.i[1]):
+            m.d.sync += [self.o[:8].eq(0), self.o[16:].eq(0)]
+        return m
+
+
+def test_slices_assigned_together_stay():
+    text = to_verilog(_Joined())
+    (joined,) = re.findall(r"^ *\{ (\S+).*\} = ", text, re.M)
+    folded = registers_in_place(text)
+    assert re.search(rf"^  reg \[23:0\] {re.escape(joined)} ;$", folded, re.M), (
+        "it is assigned, so it is there"
+    )
 
 
 def test_nothing_to_fold():

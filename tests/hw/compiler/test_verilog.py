@@ -59,7 +59,7 @@ class _Joined(wiring.Component):
         with m.If(self.i[0]):
             m.d.sync += self.o[:8].eq(self.i)
         with m.If(self.i[1]):
-            m.d.sync += [self.o[:8].eq(0), self.o[16:].eq(0)]
+            m.d.sync += [self.o.eq(0), self.o[8:16].eq(0xA5)]
         return m
 
 

@@ -21,7 +21,7 @@ from symlight.base.files import write_whole
 from symlight.hw.axi import MAX_BURST
 from symlight.hw.compiler.hbm_map import hbm_map
 from symlight.hw.compiler.layout import Layout
-from symlight.hw.compiler.manifest import CLOCK_PORT, CONTROL_PORT
+from symlight.hw.compiler.manifest import CLOCK_PORT, CONTROL_PORT, PROBE
 from symlight.hw.config import Engine
 from symlight.hw.interface import KERNEL_NAME, arguments
 from symlight.model.config import ModelShape
@@ -33,6 +33,7 @@ from .platform import SCRIPTS, AlveoU50CPlatform, tcl_settings
 
 MANIFEST = "manifest.json"
 EXECUTABLE, FLOORPLAN = "build.sh", "floorplan.tcl"
+NO_FLOORPLAN = "# Vivado, within v++: a probe is small, and its ports lie where the tools put them.\n"
 # Parameters of every memory interface: INCR bursts of whole beats only (hw.axi), and as many on their way
 # as the vendor's own example for this card asks for (the default is fewer).
 INTERFACE = {
@@ -44,11 +45,10 @@ INTERFACE = {
 }
 
 
-def package_manifest(kernel: dict, shape: ModelShape, model: str) -> dict:
+def package_manifest(kernel: dict, shape: ModelShape | None, model: str) -> dict:
     """The manifest of a package: of the kernel (`hw.compiler.manifest`), extended for a model called
-    `model`."""
+    `model`; None of a probe, which has none."""
     engine = Engine.from_json(kernel["engine"])
-    layout = Layout(engine, shape)
     return kernel | {
         "platform": {
             "part": AlveoU50CPlatform.part_name(),
@@ -57,8 +57,8 @@ def package_manifest(kernel: dict, shape: ModelShape, model: str) -> dict:
             "slrs": list(AlveoU50CPlatform.slrs),
             "banks": {a.name: f"HBM[{bank(a.port)}]" for a in arguments(engine.channels) if a.port},
         },
-        "model": {"name": model, "shape": shape.to_json()},
-        "hbm_map": hbm_map(layout),
+        "model": shape and {"name": model, "shape": shape.to_json()},
+        "hbm_map": shape and hbm_map(Layout(engine, shape)),
         "result": None,
     }
 
@@ -68,10 +68,9 @@ def manifest_text(manifest: dict) -> str:
     return json.dumps(manifest, indent=2, sort_keys=True) + "\n"
 
 
-def write_package(kernel: Path, out: Path, shape: ModelShape, model: str) -> dict:
-    """Write the package of a generated kernel (a folder of `hw.compiler.generate`) for a model into folder
-    `out`;
-    returns its manifest."""
+def write_package(kernel: Path, out: Path, shape: ModelShape | None, model: str) -> dict:
+    """Write the package of a generated kernel (a folder of `hw.compiler.generate`) for a model, or of a probe
+    (`shape` None), into folder `out`; returns its manifest."""
     manifest = package_manifest(json.loads((kernel / MANIFEST).read_text()), shape, model)
     engine = Engine.from_json(manifest["engine"])
     sources = sorted(manifest["files"])
@@ -80,7 +79,7 @@ def write_package(kernel: Path, out: Path, shape: ModelShape, model: str) -> dic
     texts |= {
         "kernel.xml": kernel_xml(engine),
         "link.cfg": link_cfg(engine),
-        FLOORPLAN: floorplan_tcl(engine),
+        FLOORPLAN: NO_FLOORPLAN if manifest["build"] == PROBE else floorplan_tcl(engine),
         "build_id": manifest["build_id"] + "\n",
         "settings.tcl": tcl_settings(
             {

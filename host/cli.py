@@ -29,6 +29,7 @@ from .commands.serve import serve
 from .commands.soak import soak
 from .commands.trace import trace
 from .commands.upkeep.cache import cache
+from .commands.upkeep.probe import probe
 from .commands.verilog import verilog
 
 NAME = "symlight"
@@ -55,6 +56,7 @@ for command in (
     cache,
     selftest,
     soak,
+    probe,
     verilog,
     package,
     manifests,

@@ -7,6 +7,7 @@ import click
 
 from symlight.base.errors import UserError
 from symlight.base.files import check_folder, write_whole
+from symlight.hw.compiler.manifest import PROBE
 from symlight.hw.config import BUILDS
 from symlight.model.config import PRESETS
 
@@ -16,6 +17,7 @@ from ..device.packages import named_shape
 from ..terminal.console import ProgressView, stderr
 from ..terminal.options import PATH, SHAPES, build_option, cache_option, card_option, refuse_given
 
+KERNELS = ("accelerator", PROBE)
 # The manifests that a source tree carries: card -> the model that its packages are made for.
 COMMITTED = {"u50c": "194m", "sim4": "demo"}
 
@@ -28,6 +30,13 @@ COMMITTED = {"u50c": "194m", "sim4": "demo"}
     metavar="MODEL",
     help=f"Model whose memory map the manifest carries: {SHAPES}.",
 )
+@click.option(
+    "--kernel",
+    type=click.Choice(KERNELS),
+    default=KERNELS[0],
+    show_default=True,
+    help="The accelerator, or a small kernel that measures the card's memory (docs/probe.md).",
+)
 @card_option("u50c")
 @build_option
 @click.option("--out", type=PATH, metavar="DIR", help="Folder to write.")
@@ -39,7 +48,15 @@ COMMITTED = {"u50c": "194m", "sim4": "demo"}
     help="Instead: write into the manifest beside XCLBIN what was built.",
 )
 @cache_option
-def package(model: str, card: str, build: str, out: Path | None, sealed: Path | None, cache: Path | None):
+def package(
+    model: str,
+    kernel: str,
+    card: str,
+    build: str,
+    out: Path | None,
+    sealed: Path | None,
+    cache: Path | None,
+):
     """Write all that Vivado and v++ need to build a bitstream, or seal a bitstream that they have built."""
     # Slow to import, and needed only here; so below.
     from symlight.bitstreams.package import write_package
@@ -50,15 +67,20 @@ def package(model: str, card: str, build: str, out: Path | None, sealed: Path | 
             "give either --out DIR, to write a package, or --seal FILE.xclbin, to seal what was built of one"
         )
     if sealed is not None:
-        refuse_given(["model", "card", "build"], "with --seal: the manifest says what was built")
+        refuse_given(["model", "kernel", "card", "build"], "with --seal: the manifest says what was built")
         click.echo(json.dumps(seal(sealed)["result"], indent=2))
         return
-    shape, name = named_shape(model)
-    layout_on(engine_of(card, build), shape)  # refuse what is wrong before the long part
+    shape, name = None, ""
+    if kernel == PROBE:
+        refuse_given(["model", "build"], "with --kernel probe: it runs no model")
+        build = PROBE
+    else:
+        shape, name = named_shape(model)
+        layout_on(engine_of(card, build), shape)  # refuse what is wrong before the long part
     check_folder(out)
     with ProgressView(stderr()) as progress:
-        kernel = obtain_kernel(card, build, cache, progress)
-    write_package(kernel.manifest.parent, out, shape, name)
+        found = obtain_kernel(card, build, cache, progress)
+    write_package(found.manifest.parent, out, shape, name)
     for file in sorted(out.iterdir()):
         click.echo(str(file))
 

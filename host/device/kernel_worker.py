@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 from symlight.base.errors import UserError, sentence
-from symlight.hw.compiler.generate import generate
+from symlight.hw.compiler.generate import generate, generate_probe
+from symlight.hw.compiler.manifest import PROBE
 from symlight.hw.config import Engine
 
 from .kernels import REFUSED, STEP
@@ -20,13 +21,17 @@ from .kernels import REFUSED, STEP
 def main() -> int:
     folder, card, build, engine = sys.argv[1:]
     try:
-        generate(
-            Engine.from_json(json.loads(engine)),
-            Path(folder),
-            card=card,
-            build=build,
-            progress=lambda step: print(f"{STEP}{step}", flush=True),
-        )
+        wanted = Engine.from_json(json.loads(engine))
+        if build == PROBE:
+            generate_probe(wanted, Path(folder), card=card)
+        else:
+            generate(
+                wanted,
+                Path(folder),
+                card=card,
+                build=build,
+                progress=lambda step: print(f"{STEP}{step}", flush=True),
+            )
     except UserError as error:
         print(error)
         return REFUSED

@@ -21,6 +21,7 @@ from symlight.base.errors import UserError, in_words
 from symlight.base.json_file import read_object
 from symlight.base.tools import require_success
 from symlight.hw import config
+from symlight.hw.compiler.manifest import PROBE
 from symlight.hw.compiler.sources import generator_digest
 from symlight.hw.config import Engine
 from symlight.hw.interface import KERNEL_NAME
@@ -50,7 +51,7 @@ class KernelInfo:
     """What a manifest says about a kernel.
 
     `xclbin` is None until the manifest is sealed; `hbm_map` (hw.compiler.hbm_map) unless it was packaged
-    for a model.
+    for a model. `build` is the build's name, or `PROBE`.
     """
 
     manifest: Path
@@ -58,12 +59,13 @@ class KernelInfo:
     build_id: int
     xclbin: XclbinIdentity | None = None
     hbm_map: dict | None = None
+    build: str = ""
 
 
 def engine_of(card: str, build: str) -> Engine:
-    """The engine of a card preset with the switches of a build."""
+    """The engine of a card preset with the switches of a build; a probe has none."""
     engine = config.card(card)
-    return engine if build == RUNTIME else config.build(engine, build)
+    return engine if build in (RUNTIME, PROBE) else config.build(engine, build)
 
 
 @in_words()
@@ -87,7 +89,10 @@ def read_manifest(path: Path) -> KernelInfo:
     if hbm_map is not None and not isinstance(hbm_map, dict):
         raise UserError(f"{path}: hbm_map is {hbm_map!r}, an object is required")
     engine = read_engine(manifest["engine"], path)
-    return KernelInfo(path, engine, build_id, _xclbin_identity(path, manifest), hbm_map)
+    build = manifest.get("build", "")
+    if not isinstance(build, str):
+        raise UserError(f"{path}: build is {build!r}, a name is required")
+    return KernelInfo(path, engine, build_id, _xclbin_identity(path, manifest), hbm_map, build)
 
 
 def _xclbin_identity(path: Path, manifest: dict) -> XclbinIdentity | None:
@@ -102,7 +107,7 @@ def _xclbin_identity(path: Path, manifest: dict) -> XclbinIdentity | None:
 
 
 def obtain_kernel(card: str, build: str, cache: Path | None, progress: Progress = silent) -> KernelInfo:
-    """The generated kernel of a card preset and a build; generates it unless the cache has it."""
+    """The generated kernel of a card preset and a build, or `PROBE`; generates it unless the cache has it."""
     names = [card, build, engine_of(card, build).to_json()]
     return _obtain(names, cache, lambda folder: write_kernel(folder, card, build, progress))
 

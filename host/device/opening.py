@@ -15,6 +15,7 @@ import click
 from symlight.base.cache import exclusive, room
 from symlight.base.errors import UserError
 from symlight.hw.compiler.layout import Layout
+from symlight.hw.compiler.manifest import PROBE
 from symlight.hw.compiler.operation_table import refuse_sites
 from symlight.hw.interface import Flag, arguments
 from symlight.model.package import Package
@@ -114,7 +115,7 @@ class OpenedDevice:
             return _accelerator(card, layout, model, kernel, options, SIM_CYCLES_PER_SECOND, 0, progress)
         if kind == "xrt":
             api = import_pyxrt()
-            kernel = _xclbin_kernel(options)
+            kernel = xclbin_kernel(options)
             layout = check_layout(kernel, model.shape)
             index = int(address or 0) if (address or "0").isdigit() else address
             self._stack.enter_context(
@@ -234,7 +235,8 @@ def _threads(options: DeviceOptions, threads: str) -> int | None:
     return int(threads) if threads else None
 
 
-def _xclbin_kernel(options: DeviceOptions) -> KernelInfo:
+def xclbin_kernel(options: DeviceOptions, build: str | None = None) -> KernelInfo:
+    """What belongs to the xclbin of `options`; a `UserError` unless it is a probe (`build`), or none."""
     if options.xclbin is None:
         raise UserError(
             "a card needs a bitstream; give --xclbin FILE, with the manifest.json of its build beside it"
@@ -243,6 +245,12 @@ def _xclbin_kernel(options: DeviceOptions) -> KernelInfo:
         raise UserError(f"{options.xclbin} does not exist; give the .xclbin that was linked for the card")
     kernel = read_manifest(options.xclbin.parent / MANIFEST)
     check_xclbin(options.xclbin, kernel)
+    if (kernel.build == PROBE) != (build == PROBE):
+        raise UserError(
+            f"{options.xclbin} is a probe, which runs no model; measure with it: symlight probe --xclbin"
+            if kernel.build == PROBE
+            else f"{options.xclbin} is no probe; package and link one: symlight package --kernel probe"
+        )
     return kernel
 
 

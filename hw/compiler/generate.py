@@ -27,10 +27,9 @@ from ..kernel.channels import CHANNEL_MODULE, OWN_REGISTER
 from ..kernel.parts import IDENTITY_MODULE
 from ..probe.kernel import Probe
 from ..top import Kernel
-from .manifest import CLOCK_PORT, CONTROL_PORT, INTERRUPT_PORT, RESET_PORT, kernel_manifest
+from .manifest import CLOCK_PORT, CONTROL_PORT, INTERRUPT_PORT, PROBE, RESET_PORT, kernel_manifest
 from .verilog import plain
 
-PROBE = "probe"  # in the place of a build's name
 RESET_REGISTERS = 3  # the reset is pipelined inside the kernel, as its fan-out is the whole card
 
 

@@ -21,6 +21,7 @@ from ..interface import KERNEL_NAME, arguments
 from .sources import generator_digest
 
 FORMAT_VERSION = 1
+PROBE = "probe"  # in the place of a build's name: hw.probe
 CLOCK_PORT, RESET_PORT, INTERRUPT_PORT = "ap_clk", "ap_rst_n", "interrupt"  # names that the linker knows
 CONTROL_PORT, CONTROL_PROTOCOL = "s_axi_control", "ap_ctrl_hs"
 REGISTERS = {"CTRL": CTRL, "GIE": GIE, "IER": IER, "ISR": ISR}

@@ -13,6 +13,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 import symlight
 
@@ -270,6 +271,8 @@ async def _json(request: Request, most: int, seconds: float) -> Any:
                     raise BadRequest(f"the body has more than {most} bytes", status=413)
     except TimeoutError:
         raise BadRequest("the body did not arrive in time", status=408) from None
+    except ClientDisconnect:
+        raise BadRequest("the client has gone", status=499) from None
     try:
         return json.loads(body.decode("utf-8"), parse_constant=_no_constant)
     except UnicodeDecodeError as error:

@@ -6,6 +6,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from .answers import error_json
 from .service import Service
 
+MOST_HEADERS, MOST_HEADER_BYTES = 200, 64 * 1024  # of a request
+VERSIONS = ("1.0", "1.1")
 OPEN_PATHS = ("/health", "/ready", "/")  # answered without a key
 
 
@@ -34,10 +36,18 @@ class Guard:
             await send(message)
 
         app: ASGIApp = self._app
-        if scope["path"] not in OPEN_PATHS and not self._service.settings.admits(_key(scope)):
-            app = JSONResponse(
-                error_json("a valid key is needed: Authorization: Bearer KEY", kind="authentication_error"),
+        if scope["http_version"] not in VERSIONS:
+            app = _refusal(505, f"HTTP/{scope['http_version']} is not supported; use HTTP/1.1")
+        elif (
+            len(scope["headers"]) > MOST_HEADERS
+            or sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEADER_BYTES
+        ):
+            app = _refusal(431, f"more than {MOST_HEADERS} headers, or {MOST_HEADER_BYTES} bytes of them")
+        elif scope["path"] not in OPEN_PATHS and not self._service.settings.admits(_key(scope)):
+            app = _refusal(
                 401,
+                "a valid key is needed: Authorization: Bearer KEY",
+                "authentication_error",
                 {"WWW-Authenticate": "Bearer"},
             )
         try:
@@ -46,6 +56,12 @@ class Guard:
             route = scope.get("route")
             path = getattr(route, "path", "other")
             self._service.metrics.requests.labels(path, str(status)).inc()
+
+
+def _refusal(
+    status: int, sentence: str, kind: str = "invalid_request_error", headers: dict[str, str] | None = None
+) -> ASGIApp:
+    return JSONResponse(error_json(sentence, kind=kind), status, headers)
 
 
 def _key(scope: Scope) -> str | None:

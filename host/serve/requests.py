@@ -134,6 +134,15 @@ def without_neutral(data: Any) -> Any:
     return data
 
 
+def checked_text(text: str, field: str) -> str:
+    """`text`; a `BadRequest` names `field` where it is no text that can be encoded."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise BadRequest(f"{field} holds a lone surrogate, which is no character", field) from error
+    return text
+
+
 def _within(name: str, value: int, low: int, high: int) -> int:
     if not low <= value <= high:
         raise BadRequest(f"{name} is {value}; it must be in {low}..{high}", name)
@@ -149,7 +158,7 @@ def stop_texts(body: _Common, settings: ServerSettings) -> tuple[str, ...]:
     stops = (body.stop,) if isinstance(body.stop, str) else tuple(body.stop or ())
     _within("stop", len(stops), 0, settings.max_stops)
     for stop in stops:
-        if not 1 <= len(stop) <= settings.max_stop_length:
+        if not checked_text(stop, "stop") or len(stop) > settings.max_stop_length:
             raise BadRequest(f"a stop text has 1 to {settings.max_stop_length} characters", "stop")
     return stops
 
@@ -169,7 +178,7 @@ def penalties(body: _Common, vocab: int) -> Penalties:
     """Penalties and bias of the request."""
     bias = {}
     for token, value in (body.logit_bias or {}).items():
-        if not token.isdecimal() or int(token) >= vocab:
+        if not (token.isascii() and token.isdecimal()) or int(token) >= vocab:
             raise BadRequest(f"logit_bias: {token!r} is no token id of this model", "logit_bias")
         bias[int(token)] = value
     values: dict[str, Any] = {}

@@ -9,10 +9,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from symlight.base.errors import UserError
 
 from .app import create_app
+from .guard import MOST_HEADER_BYTES
 from .service import Service
 from .settings import ServerSettings
 
-MOST_HEADER_BYTES = 64 * 1024
 KEEP_ALIVE_SECONDS = 30
 BACKLOG = 256
 

@@ -15,7 +15,7 @@ from .backends import backend_for, check_wish
 from .job import Finish, Job, Piece, Wish
 from .metrics import Metrics
 from .prefix_cache import PrefixCache
-from .requests import BadRequest, Message
+from .requests import BadRequest, Message, checked_text
 from .scheduler import Scheduler
 from .settings import ServerSettings
 
@@ -67,11 +67,9 @@ class Service:
 
     def encode(self, text: str, field: str = "prompt", *, special: bool = True) -> list[int]:
         """Token ids of a text; with `special` begun as the package says."""
+        text = checked_text(text, field)
         try:
-            text.encode()
             return self.package.encode(text) if special else self.package.tokenizer.encode(text)
-        except UnicodeEncodeError as error:
-            raise BadRequest(f"{field} holds a lone surrogate, which is no character", field) from error
         except UserError as error:
             raise BadRequest(str(error), field) from error
 

@@ -28,9 +28,10 @@ from torch.nn import functional
 
 from symlight.base.errors import UserError
 
-from ..config import ModelShape
+from ..config import OPTIONAL_SITES, ModelShape
 from ..shapes import integers_from_json
-from .surrogates import Event, Lif, ReluL1Attention, Step
+from .surrogates import Event, Lif, ReluL1Attention
+from .thresholds import Keep, Shares, event, hold_threshold, record, spikes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +46,22 @@ class FloatConstants:
     lif_clamp: float = 3.0  # membrane bound, +-
     prior_scale: float = 0.1  # factor of the prior net in the logits
     norm_epsilon: float = 1e-5  # added to the variance in every LayerNorm
+    event_sites: tuple[str, ...] = ()  # of OPTIONAL_SITES
+    trained_thresholds: bool = False  # the thresholds of the event sites are parameters
+    out_threshold: float = 0.05  # of W_O's input at the start of training
+    head_threshold: float = 0.1  # of the head's input
+    hidden_threshold: float = 0.02  # of the prior net's hidden values, where the head is an event site
+
+    def __post_init__(self):
+        if any(site not in OPTIONAL_SITES for site in self.event_sites):
+            raise UserError(f"event sites are {self.event_sites}; known: {', '.join(OPTIONAL_SITES)}")
 
     def to_json(self) -> dict:
-        return asdict(self)
+        return asdict(self) | {"event_sites": list(self.event_sites)}
+
+    @classmethod
+    def from_json(cls, data: dict) -> "FloatConstants":
+        return cls(**data | {"event_sites": tuple(data.get("event_sites", ()))})
 
 
 class SparseAttention(nn.Module):
@@ -94,27 +108,47 @@ class TemporalMixer(nn.Module):
         self.decay_raw = nn.Parameter(torch.linspace(0.0, 4.0, shape.heads))
         self.attn_gate = nn.Parameter(torch.zeros(()))
         self.norm = nn.LayerNorm(shape.width, eps=constants.norm_epsilon)
-        self.register_buffer("event_threshold", torch.tensor(constants.event_threshold))
+        trained = constants.trained_thresholds
+        hold_threshold(self, "event_threshold", constants.event_threshold, trained)
+        self.is_site = "out" in constants.event_sites
+        if self.is_site:
+            hold_threshold(self, "out_threshold", constants.out_threshold, trained)
 
     def decay(self, s: Tensor) -> Tensor:
         """Decay states h [batch, time, width] of the spikes s [batch, time, width], from h = 0."""
         batch, time, width = s.shape
         z = self.tcam_proj(s).view(batch, time, self.shape.heads, -1)
-        age = torch.arange(time)[:, None] - torch.arange(time)
+        steps = torch.arange(time, device=s.device)
+        age = steps[:, None] - steps
         log_alpha = functional.logsigmoid(self.decay_raw)[:, None, None]
         # The recurrence as one matrix product a head: h_i = (1-a) sum over j <= i of a^(i-j) z_j.
         kernel = torch.exp(log_alpha * age.clamp(min=0)) * (age >= 0) * (1 - log_alpha.exp())
         h = kernel @ z.permute(2, 1, 0, 3).reshape(self.shape.heads, time, -1)
         return h.view(self.shape.heads, time, batch, -1).permute(2, 1, 0, 3).reshape(batch, time, width)
 
-    def forward(self, c: Tensor, s: Tensor, bias: Tensor, watch: dict | None = None) -> Tensor:
+    def forward(
+        self,
+        c: Tensor,
+        s: Tensor,
+        bias: Tensor,
+        watch: dict | None = None,
+        shares: Shares | None = None,
+        layer: int = 0,
+    ) -> Tensor:
         """u [batch, time, width] of the residual c and the spikes s, both [batch, time, width]."""
-        e = Event.apply(c, self.event_threshold)
+        e = event(c, self.event_threshold)
+        record(shares, "qkv", layer, c, self.event_threshold, True)
         if watch is not None:
             watch.update(qkv_in=_density(e), decay_in=_density(s))
         o = self.sparse_attn(e, bias, watch)
         h = self.decay(s)
-        return self.norm(c + self.out_proj(torch.lerp(h, o, self.attn_gate.sigmoid())))
+        mixed = torch.lerp(h, o, self.attn_gate.sigmoid())
+        if self.is_site:
+            record(shares, "out", layer, mixed, self.out_threshold, True)
+            mixed = Keep.apply(mixed, self.out_threshold)
+        if watch is not None:
+            watch["out_in"] = _density(mixed)
+        return self.norm(c + self.out_proj(mixed))
 
 
 class FeedForward(nn.Module):
@@ -125,31 +159,48 @@ class FeedForward(nn.Module):
         self.up = _linear(shape.width, shape.ffn)
         self.down = _linear(shape.ffn, shape.width)
         self.norm = nn.LayerNorm(shape.width, eps=constants.norm_epsilon)
-        self.register_buffer("event_threshold", torch.tensor(constants.event_threshold))
-        self.register_buffer("spike_threshold", torch.tensor(constants.spike_threshold))
+        hold_threshold(self, "event_threshold", constants.event_threshold, constants.trained_thresholds)
+        hold_threshold(self, "spike_threshold", constants.spike_threshold, constants.trained_thresholds)
 
-    def forward(self, u: Tensor, watch: dict | None = None) -> Tensor:
+    def forward(
+        self, u: Tensor, watch: dict | None = None, shares: Shares | None = None, layer: int = 0
+    ) -> Tensor:
         """c' [batch, time, width] of u [batch, time, width]."""
-        e = Event.apply(u, self.event_threshold)
-        spikes = Step.apply(self.up(e), self.spike_threshold)
+        e = event(u, self.event_threshold)
+        record(shares, "up", layer, u, self.event_threshold, True)
+        membrane = self.up(e)
+        f = spikes(membrane, self.spike_threshold)
+        record(shares, "down", layer, membrane, self.spike_threshold, False)
         if watch is not None:
-            watch.update(up_in=_density(e), down_in=_density(spikes))
-            watch["ffn_active"] = float((spikes.flatten(0, -2).amax(0) > 0).float().mean())
-        return self.norm(u + self.down(spikes))
+            watch.update(up_in=_density(e), down_in=_density(f))
+            watch["ffn_active"] = float((f.flatten(0, -2).amax(0) > 0).float().mean())
+        return self.norm(u + self.down(f))
 
 
 class Block(nn.Module):
     """One layer: (c, s) -> (c', s')."""
 
-    def __init__(self, shape: ModelShape, constants: FloatConstants):
+    def __init__(self, shape: ModelShape, constants: FloatConstants, layer: int = 0):
         super().__init__()
+        self.layer, self.last = layer, layer == shape.layers - 1
         self.tcam = TemporalMixer(shape, constants)
         self.ffn = FeedForward(shape, constants)
-        self.register_buffer("spike_threshold", torch.tensor(constants.spike_threshold))
+        # nothing takes the spikes of the last block
+        trained = constants.trained_thresholds and not self.last
+        hold_threshold(self, "spike_threshold", constants.spike_threshold, trained)
 
-    def forward(self, c: Tensor, s: Tensor, bias: Tensor, watch: dict | None = None) -> tuple[Tensor, Tensor]:
-        c = self.ffn(self.tcam(c, s, bias, watch), watch)
-        return c, Step.apply(c, self.spike_threshold)
+    def forward(
+        self,
+        c: Tensor,
+        s: Tensor,
+        bias: Tensor,
+        watch: dict | None = None,
+        shares: Shares | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        c = self.ffn(self.tcam(c, s, bias, watch, shares, self.layer), watch, shares, self.layer)
+        if not self.last:
+            record(shares, "decay", self.layer + 1, c, self.spike_threshold, False)
+        return c, spikes(c, self.spike_threshold)
 
 
 class SpikeEncoder(nn.Module):
@@ -180,10 +231,25 @@ class OutputHead(nn.Module):
         self.prior_net = nn.Sequential(
             _linear(shape.width, shape.bottleneck), nn.GELU(), _linear(shape.bottleneck, shape.vocab)
         )
+        self.is_site = "head" in constants.event_sites
+        if self.is_site:
+            hold_threshold(self, "threshold", constants.head_threshold, constants.trained_thresholds)
+            hold_threshold(self, "hidden_threshold", constants.hidden_threshold, constants.trained_thresholds)
 
-    def forward(self, c: Tensor) -> Tensor:
+    def forward(self, c: Tensor, watch: list[dict] | None = None, shares: Shares | None = None) -> Tensor:
         """Logits [..., vocab] in nats of c [..., width]."""
-        return self.output_proj(c) + self.prior_scale * self.prior_net(c)
+        if self.is_site:
+            record(shares, "head", 0, c, self.threshold, True)
+            c = Keep.apply(c, self.threshold)
+        inner, gelu, outer = self.prior_net
+        g = gelu(inner(c))
+        if self.is_site:
+            record(shares, "head_g", 0, g, self.hidden_threshold, True)
+            g = Keep.apply(g, self.hidden_threshold)
+        if watch is not None:
+            for seen in watch:
+                seen.update(head_in=_density(c), head_g=_density(g))
+        return self.output_proj(c) + self.prior_scale * outer(g)
 
 
 class FloatModel(nn.Module):
@@ -193,28 +259,36 @@ class FloatModel(nn.Module):
         super().__init__()
         self.shape, self.constants = shape, constants
         self.spike_encoder = SpikeEncoder(shape, constants)
-        self.blocks = nn.ModuleList(Block(shape, constants) for _ in range(shape.layers))
+        self.blocks = nn.ModuleList(Block(shape, constants, layer) for layer in range(shape.layers))
         self.output_head = OutputHead(shape, constants)
         self._bias = attention_bias(shape, 0)  # the longest so far; depends on the shape only
 
-    def forward(self, tokens: Tensor, watch: list[dict] | None = None) -> Tensor:
+    def forward(
+        self, tokens: Tensor, watch: list[dict] | None = None, shares: Shares | None = None
+    ) -> Tensor:
         """Logits [batch, time, vocab] (float32, nats) of the token ids [batch, time] from a fresh state.
 
         A list given as `watch` gets one dict a layer: the density (share of nonzero elements, 0..1) at each
         event site, `zero_sum` (share of attention rows without a positive score) and `ffn_active` (share of
-        feed-forward channels that spike at least once).
+        feed-forward channels that spike at least once). The head's densities stand in all of them. A list
+        given as `shares` gets the differentiable shares that a sparsity objective weighs.
         """
         time = tokens.shape[1]
         if time > self._bias.shape[-1]:
             self._bias = attention_bias(self.shape, time)
-        bias = self._bias[:, :time, :time]
+        bias = self._bias = self._bias.to(tokens.device)
+        bias = bias[:, :time, :time]
         c, s = self.spike_encoder(tokens)
         for block in self.blocks:
             seen = None if watch is None else {}
-            c, s = block(c, s, bias, seen)
+            c, s = block(c, s, bias, seen, shares)
             if watch is not None:
                 watch.append(seen)
-        return self.output_head(c)
+        return self.output_head(c, watch, shares)
+
+    def thresholds(self) -> list[nn.Parameter]:
+        """The thresholds that training moves."""
+        return [parameter for name, parameter in self.named_parameters() if name.endswith("threshold")]
 
 
 def load(path: Path) -> FloatModel:
@@ -223,7 +297,7 @@ def load(path: Path) -> FloatModel:
         with safe_open(path, framework="pt") as file:
             about = json.loads((file.metadata() or {})["model"])
             shape = integers_from_json(ModelShape, about["shape"], str(path))
-            model = FloatModel(shape, FloatConstants(**about["constants"]))
+            model = FloatModel(shape, FloatConstants.from_json(about["constants"]))
             model.load_state_dict({name: file.get_tensor(name) for name in file.keys()})
     except FileNotFoundError as error:
         raise UserError(f"there is no checkpoint {path}") from error

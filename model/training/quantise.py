@@ -190,7 +190,17 @@ def _block(checkpoint: Checkpoint, block: str, scales: StaticScales) -> dict[str
             1 / (1 + math.exp(-float(checkpoint[f"{block}.tcam.attn_gate"]))), scales.mix
         ),
         f"{block}.spike_threshold": np.full(width, min(max(tau, -32768), 32767), np.int16),
+        **_out_event(checkpoint, block, scales),
     }
+
+
+def _out_event(checkpoint: Checkpoint, block: str, scales: StaticScales) -> dict[str, np.ndarray]:
+    """T_m where the checkpoint has the event site: |rounded| >= T_m for about |x| >= the threshold."""
+    name = f"{block}.tcam.out_threshold"
+    if name not in checkpoint.tensors:
+        return {}
+    threshold = round(float(checkpoint[name]) * 2.0**scales.mix + 0.5)
+    return {f"{block}.tcam.out_event": np.array([min(max(threshold, 1), 127)], np.int32)}
 
 
 def _head(checkpoint: Checkpoint, scales: StaticScales) -> tuple[dict[str, np.ndarray], float]:
@@ -212,10 +222,16 @@ def _head(checkpoint: Checkpoint, scales: StaticScales) -> tuple[dict[str, np.nd
     row_scale = np.where(fused.any(axis=1), row_scale, 0)
     logit_scale = float(row_scale.max()) / 65535 or 1.0
     head_scale = multiplier_shift(2.0 ** (scales.head - RESIDUAL_FRAC))
+    floor, site = 0.0, {}
+    if "output_head.threshold" in checkpoint.tensors:
+        least = math.ceil(float(checkpoint["output_head.threshold"]) * UNIT)
+        site["output_head.event"] = np.array([min(max(least, 1), 32767)], np.int32)
+        floor = float(checkpoint["output_head.hidden_threshold"])
     return {
         "output_head.input": np.array(head_scale, np.int32),
         **{f"output_head.prior_net.0.{leaf}": value for leaf, value in prior.items()},
-        "output_head.gelu_table": gelu_values(scales.gelu_input, 2.0**-scales.gelu_output),
+        "output_head.gelu_table": gelu_values(scales.gelu_input, 2.0**-scales.gelu_output, floor),
         "output_head.fused.weight": fused,
         "output_head.fused.scale": np.rint(row_scale / logit_scale).astype(np.uint16),
+        **site,
     }, logit_scale

@@ -1,4 +1,7 @@
-"""Operations of the float model with a gradient of their own: events, steps, LIF, ReLU-L1 attention."""
+"""Operations of the float model with a gradient of their own: events, steps, LIF, ReLU-L1 attention.
+
+`Event` and `Step` have fixed thresholds. Those with trainable ones are in `thresholds.py`.
+"""
 
 import math
 
@@ -8,6 +11,8 @@ from torch.autograd.function import once_differentiable
 
 EVENT_LIMIT = 127  # L of Eq. 1: an event payload fits int8
 ATTENTION_EPSILON = 1e-6  # keeps 0 / 0 at 0; the integer reference tests for a zero sum instead
+# Under autocast too: integers and thresholds want 24 bits of mantissa.
+FLOAT32 = torch.amp.custom_fwd(device_type="cuda", cast_inputs=torch.float32)
 ARCTAN_SLOPE = 2.0  # k of the step's surrogate derivative (k / 2) / (1 + (pi / 2 k x)^2)
 
 
@@ -42,7 +47,7 @@ class Step(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, grad: Tensor):
         x, tau = ctx.saved_tensors
-        return grad * _arctan_slope(x - tau), None
+        return grad * arctan_slope(x - tau), None
 
 
 class Lif(torch.autograd.Function):
@@ -69,7 +74,7 @@ class Lif(torch.autograd.Function):
     def backward(ctx, grad: Tensor):
         (membranes,) = ctx.saved_tensors
         leak, threshold, limit = ctx.constants
-        result = grad * _arctan_slope(membranes - threshold)
+        result = grad * arctan_slope(membranes - threshold)
         passes = (membranes.abs() < limit).to(grad.dtype)
         carries = (membranes < threshold).to(grad.dtype).mul_(leak)
         later = torch.zeros_like(grad[:, 0])
@@ -90,6 +95,7 @@ class ReluL1Attention(torch.autograd.Function):
     """
 
     @staticmethod
+    @FLOAT32
     def forward(ctx, q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
         scale = 1.0 / math.sqrt(q.shape[-1])
         weights = torch.matmul(q, k.transpose(-1, -2)).mul_(scale).add_(bias).clamp_(min=0.0)
@@ -115,5 +121,5 @@ class ReluL1Attention(torch.autograd.Function):
         return grad_q, grad_k, grad_v, None
 
 
-def _arctan_slope(x: Tensor) -> Tensor:
+def arctan_slope(x: Tensor) -> Tensor:
     return (ARCTAN_SLOPE / 2) / (1 + (math.pi / 2 * ARCTAN_SLOPE * x).square())

@@ -10,9 +10,16 @@ Memories of constants keep their contents: they are never written.
 
 import re
 
+_CHECK = re.compile(rb"if \(!(.+) ?\)\n +(\$write\(.*\);)\n +assert \(\1 ?\);")
 _MODULE = re.compile(rb"^(?=module )", re.M)
 _INITIAL = re.compile(rb"^(  reg (?:\[[^]]*\] )?(\\\S+ |\w+)) = [^;]*;$", re.M)
 _WRITTEN = re.compile(rb"^ +(\\\S+ |\w+)(?: ?\[[^]]*\])? ?<= ", re.M)
+
+
+def checks_switchable(text: bytes) -> bytes:
+    """Verilog `text` whose assertions say why they fail only where they are switched on: before its reset a
+    design is in no state that they speak of. The converter writes the message beside the assertion."""
+    return _CHECK.sub(rb"assert (\1) else begin \2 $stop; end", text)
 
 
 def without_register_initials(text: bytes) -> bytes:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from symlight.base.cache import cached, room
 from symlight.base.errors import UserError
-from symlight.hw.config import BUILDS
+from symlight.hw.config import BUILDS, card
 from symlight.model.config import preset
 from symlight.model.package import Package, PackageMeta, save_package
 
@@ -23,6 +23,15 @@ BEGIN, END = (
     "<!-- end of benchmarks -->",
 )  # around a document's results
 LEAN = {"max_bursts": 32, "max_bytes": 2048, "state": "load"}  # what a stingier shell may grant
+# What a card's memory may be at less than its best: half of the latency before the DRAM, a return buffer of
+# 48 beats, refreshes at twice the rate (as above 85 degrees); and at worst, half of the bytes in flight with
+# those refreshes.
+OFTEN_REFRESHED = ("trefi", 1755)
+PESSIMISTIC = {"hbm_set": (("request", 85), ("buffer", 48), OFTEN_REFRESHED)}
+WORST = {"max_bytes": 2048, "hbm_set": (OFTEN_REFRESHED,)}
+SMALLER_CARDS = ("u50c16", "u50c28")  # the first steps of a power-up (docs/packaging.md)
+MEMORIES = {"pessimistic": PESSIMISTIC, "worst": WORST}
+HEADLINE = replace(SHORT, build="partial-kv", autonomous=True)
 
 
 def rows() -> list[BenchSettings]:
@@ -31,7 +40,11 @@ def rows() -> list[BenchSettings]:
     table = [replace(SHORT, build=build, autonomous=build == "partial-kv") for build in builds]
     table += [replace(FULL, build=build) for build in builds]
     table += [replace(SHORT, build="partial-kv", clock=300), replace(FULL, build="partial-kv", clock=300)]
-    return table + [replace(row, build=build, **LEAN) for row in (SHORT, FULL) for build in builds]
+    table += [replace(row, build=build, **LEAN) for row in (SHORT, FULL) for build in builds]
+    table += [
+        replace(row, build="partial-kv", **memory) for memory in MEMORIES.values() for row in (SHORT, FULL)
+    ]
+    return table + [replace(SHORT, card=card, build="partial-kv") for card in SMALLER_CARDS]
 
 
 def row_name(settings: BenchSettings) -> str:
@@ -95,21 +108,58 @@ def results_table(results: list[dict]) -> str:
         beside = one["paper"]["device_cycles"], one["paper"]["host_observed_cycles"]
         device, host = (f"{value:,}" if value else "-" for value in beside)
         lines.append(
-            f"| {one['build']} | p{one['prefix']} "
-            f"| {one['clock']} MHz, {one['max_bursts']} x {one['max_bytes'] // 1024} KB | "
+            f"| {one['build']}{_ports(one)} | p{one['prefix']} "
+            f"| {one['clock']} MHz, {one['max_bursts']} x {one['max_bytes'] // 1024} KB{_memory(one)} | "
             f"{one['decode_cycles']['median']:,.0f} | {device}, {host} | "
             f"{one['prompt_cycles']['median']:,.0f} | {one['port_utilisation']:.3f} | {rate:,.0f} |"
         )
     return "\n".join(lines) + "\n"
 
 
-def with_results(text: str, results: list[dict]) -> str:
-    """`text` of a document with the results between its two marks."""
+def _ports(result: dict) -> str:
+    """The number of ports, where it is not that of the table."""
+    return "" if result["card"] == SHORT.card else f", {card(result['card']).channels} ports"
+
+
+def _settings(result: dict) -> dict[str, int]:
+    return {name: value for name, value in result.get("hbm_set", ())}
+
+
+def _memory(result: dict) -> str:
+    """Parameters of the memory that are not the usual ones."""
+    return "".join(f", {name} {value}" for name, value in _settings(result).items())
+
+
+def headline(folder: Path) -> str:
+    """The first row of the table with the range that the assumptions of the memory leave, one sentence; empty
+    unless all its rows have been measured."""
+    found = {}
+    for name, memory in {"": {}, **MEMORIES}.items():
+        row = replace(HEADLINE, **memory)
+        result = read_row(folder / f"{row_name(row)}.json")
+        if result is None or not result["bit_exact"]:
+            return ""
+        found[name] = result["decode_cycles"]["median"]
+    clock = HEADLINE.clocks()[0]
+    rate = {name: clock * 1e6 / cycles for name, cycles in found.items()}
+    others = ", ".join(
+        f"{found[name]:,.0f} ({rate[name]:,.0f} passes/s) with the {name} memory" for name in MEMORIES
+    )
+    return (
+        f"**{found['']:,.0f} cycles a decode pass, {rate['']:,.0f} passes/s at {clock} MHz** "
+        f"({HEADLINE.build}, p{HEADLINE.prefix}); {others}. What the card's memory really does is for the "
+        "[probe](docs/probe.md) to say."
+    )
+
+
+def with_results(text: str, results: list[dict], lead: str = "") -> str:
+    """`text` of a document with the results between its two marks, behind the sentence `lead`."""
     before, first, rest = text.partition(BEGIN)
     _, second, after = rest.partition(END)
     if not first or not second:
         raise UserError(f"the document has no lines {BEGIN} and {END} for the results")
-    return f"{before}{BEGIN}\n\n{results_table(results)}\n{END}{after}"
+    lead = f"{lead}\n\n" if lead else ""
+    return f"{before}{BEGIN}\n\n{lead}{results_table(results)}\n{END}{after}"
 
 
 def read_results(folder: Path, first: int | None = None) -> list[dict]:

@@ -16,6 +16,7 @@ from ..bench.simulation import about, bench_package, reference_run
 from ..bench.table import (
     FIRST_ROWS,
     MODEL,
+    headline,
     is_current,
     read_results,
     read_row,
@@ -115,15 +116,15 @@ def bench_table(
     if page is not None:
         _write_table(page, read_results(out))
     if readme is not None:
-        _write_table(readme, read_results(out, FIRST_ROWS))
+        _write_table(readme, read_results(out, FIRST_ROWS), headline(out))
     if bad:
         raise VerificationError(
             f"these rows differ from the reference: {', '.join(bad)}; the files say where"
         )
 
 
-def _write_table(document: Path, results: list[dict]) -> None:
-    write_text(document, with_results(document.read_text(encoding="utf-8"), results))
+def _write_table(document: Path, results: list[dict], lead: str = "") -> None:
+    write_text(document, with_results(document.read_text(encoding="utf-8"), results, lead))
 
 
 def _say(console, result: dict) -> None:

@@ -19,7 +19,7 @@ from ..terminal.options import PATH, SHAPES, build_option, cache_option, card_op
 
 KERNELS = ("accelerator", PROBE)
 # The manifests that a source tree carries: card -> the model that its packages are made for.
-COMMITTED = {"u50c": "194m", "sim4": "demo"}
+COMMITTED = {"u50c16": "194m", "u50c28": "194m", "u50c": "194m", "sim4": "demo"}
 
 
 @click.command()

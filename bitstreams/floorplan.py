@@ -20,7 +20,7 @@ SEQUENCER_CELLS = ("vector", "runner", "dispatch", "load", "state", "tokens", "s
 
 
 def _bits(member: wiring.Member) -> int:
-    width = Shape.cast(member.shape).width
+    width: int = Shape.cast(member.shape).width
     for count in member.dimensions:
         width *= count
     return width

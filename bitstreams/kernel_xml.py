@@ -52,7 +52,7 @@ def kernel_xml(engine: Engine) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _port(parent: ElementTree.Element, name: str, mode: str, size: int, data_bits: int):
+def _port(parent: ElementTree.Element, name: str, mode: str, size: int, data_bits: int) -> None:
     ElementTree.SubElement(
         parent,
         "port",

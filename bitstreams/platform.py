@@ -13,6 +13,7 @@ from pathlib import Path
 
 from amaranth.back import verilog
 from amaranth.build.run import BuildPlan
+from amaranth.hdl import Elaboratable
 from amaranth.vendor import XilinxPlatform
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -58,7 +59,7 @@ class AlveoU50CPlatform(XilinxPlatform):
         return f"{cls.device}-{cls.package}-{cls.speed}"
 
     def prepare(
-        self, elaboratable, name: str = "top", *, ports: dict | None = None, clock: str = "clk"
+        self, elaboratable: Elaboratable, name: str = "top", *, ports: dict | None = None, clock: str = "clk"
     ) -> BuildPlan:
         """Files and commands of an out-of-context build of `elaboratable` as module `name`.
 
@@ -80,7 +81,7 @@ class AlveoU50CPlatform(XilinxPlatform):
 
     def out_of_context(self, top: str, sources: list[str], clock: str) -> dict[str, str]:
         """Constraints and Vivado script that build module `top` of Verilog files `sources`: name -> text."""
-        settings = {"top": top, "part": self.part_name(), "sources": sources}
+        settings: dict[str, object] = {"top": top, "part": self.part_name(), "sources": sources}
         period = f"{1000 / self.clock_mhz:.3f}"  # ns
         return {
             "out_of_context.xdc": f"create_clock -name {clock} -period {period} [get_ports {clock}]\n",

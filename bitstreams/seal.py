@@ -5,6 +5,7 @@ the reports that `reports.tcl` wrote beside it; what is not there stays None. An
 build is refused.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 from symlight.base.errors import UserError
@@ -57,7 +58,7 @@ def seal(file: Path) -> dict:
     return manifest
 
 
-def _report(file: Path, read) -> dict | None:
+def _report(file: Path, read: Callable[[str, str], dict]) -> dict | None:
     try:
         text = file.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:

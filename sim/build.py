@@ -202,7 +202,7 @@ class _Compiler:
     def key(self, *recipes: _Recipe) -> str:
         """Of the cache: everything that the result depends on."""
         settings = [str(self.optimisations), self.tools.versions()]
-        texts = {}
+        texts: dict[str, bytes] = {}
         for recipe in recipes:
             settings += recipe.options
             texts |= {f"{recipe.prefix}/{name}": text for name, text in recipe.texts.items()}

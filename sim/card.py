@@ -116,9 +116,15 @@ class SimCard:
                 for allocation in bank:
                     self._attach(allocation)
 
+    @property
+    def _loaded(self) -> Model:
+        if self.model is None:
+            raise RuntimeError("no xclbin is loaded")
+        return self.model
+
     def _attach(self, allocation: Allocation) -> None:
-        if allocation.bank < self.model.channels:
-            self.model.attach(allocation.bank, allocation.address, allocation.data)
+        if allocation.bank < self._loaded.channels:
+            self._loaded.attach(allocation.bank, allocation.address, allocation.data)
 
     def allocate(self, bank: int, size: int) -> Allocation:
         """`size` bytes of `bank`, in whole pages."""
@@ -146,22 +152,21 @@ class SimCard:
         """Give an allocation back."""
         with self._lock:
             self._banks[allocation.bank].remove(allocation)
-            if allocation.bank < self.model.channels:
-                self.model.detach(allocation.bank, allocation.address)
+            if allocation.bank < self._loaded.channels:
+                self._loaded.detach(allocation.bank, allocation.address)
 
     # ---- runs ----
 
     def submit(self, job: Job) -> None:
         """Start the kernel with `job`, or queue it after those that have not ended."""
         with self._lock:
-            if self.model is None:
-                raise RuntimeError("no xclbin is loaded")
+            _ = self._loaded  # refused without one
             self._jobs.append(job)
             if len(self._jobs) == 1:
                 self._start()
 
     def _start(self) -> None:
-        job, model = self._jobs[0], self.model
+        job, model = self._jobs[0], self._loaded
         for i, word in enumerate(job.words):  # the whole map, gaps included, then start
             model.write(ARGUMENTS + 4 * i, word)
         model.write(GIE, 0)
@@ -181,22 +186,23 @@ class SimCard:
             with self._lock:
                 if job.ended:  # by another thread
                     return
-                before = self.model.cycles
+                model = self._loaded
+                before = model.cycles
                 try:
                     self._slice(max(100, int(self._speed * seconds)))
                 except SimulationError:
                     self._fail()
                     raise
-                cycles = self.model.cycles - before
+                cycles = model.cycles - before
             spent = time.monotonic() - begin
             if cycles >= 100:
                 self._speed = max(1000.0, cycles / max(spent, 1e-6))
             if self.options.progress:
-                self.options.progress("simulate", self.model.cycles - job.first, 0)
+                self.options.progress("simulate", model.cycles - job.first, 0)
 
     def _slice(self, cycles: int) -> None:
         """Up to `cycles` cycles. When registers are read depends on the cycle count alone."""
-        model = self.model
+        model = self._loaded
         left = min(cycles, self._next_look - model.cycles)
         if left > 0 and not model.run(left, until_interrupt=True) and model.cycles < self._next_look:
             return
@@ -212,7 +218,7 @@ class SimCard:
             model.write(GIE, 1)
 
     def _finish(self) -> None:
-        model, job = self.model, self._jobs.popleft()
+        model, job = self._loaded, self._jobs.popleft()
         model.write(ISR, model.read(ISR))  # a written 1 toggles the bit
         job.state, job.last, job.keep = "completed", model.cycles, None
         if self._jobs:

@@ -5,6 +5,7 @@ import ctypes
 from collections.abc import Mapping
 from enum import IntEnum
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
@@ -98,7 +99,7 @@ class Model:
             self._library.sl_destroy(self._handle)
             self._handle = None
 
-    def __del__(self):
+    def __del__(self) -> None:
         if getattr(self, "_handle", None):
             self.close()
 
@@ -147,7 +148,7 @@ class Model:
 
     def read(self, offset: int) -> int:
         """Read a control register."""
-        value = self._library.sl_read(self._handle, offset)
+        value: int = self._library.sl_read(self._handle, offset)
         if value < 0:
             self._fail()
         return value
@@ -171,11 +172,12 @@ class Model:
     @property
     def cycles(self) -> int:
         """Cycles since the model was made."""
-        return self._library.sl_cycles(self._handle)
+        count: int = self._library.sl_cycles(self._handle)
+        return count
 
     def counter(self, name: str, channel: int) -> int:
         """A counter of a memory port (names in axi_slave.h), since the last reset."""
-        value = self._library.sl_counter(self._handle, channel, name.encode())
+        value: int = self._library.sl_counter(self._handle, channel, name.encode())
         if value < 0:
             raise ValueError(f"no counter is called {name!r}")
         return value
@@ -184,7 +186,7 @@ class Model:
         """A counter, summed over all memory ports."""
         return sum(self.counter(name, channel) for channel in range(self.channels))
 
-    def _fail(self):
+    def _fail(self) -> NoReturn:
         raise SimulationError(
             self._library.sl_error(self._handle).decode() or "a register access was refused"
         )

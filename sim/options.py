@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from symlight.base.errors import UserError
+from symlight.base.tools import Progress
 
-from .build import Progress
 from .hbm import LEAST_BYTES, header_constants
 
 WAVEFORMS = ("vcd", "fst")
@@ -64,7 +64,7 @@ class SimOptions:
     cache: Path | None = None
     progress: Progress | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.hbm not in ("timed", "ideal"):
             raise UserError(f"simulation options: hbm = {self.hbm!r} is not timed or ideal")
         if not 0 <= self.back_pressure < 1:

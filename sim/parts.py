@@ -51,7 +51,7 @@ def channel_ports(text: str) -> list[Port]:
         return []
     found = re.findall(r"^  (input|output) (\[\d+:0\] )?(\w+);$", module[0], re.M)
     ports = [Port(*port) for port in found]
-    listed = re.search(r"\((.*?)\);", module[0], re.S)[1].split(",")
+    listed = module[0].partition("(")[2].partition(");")[0].split(",")
     if sorted(port.name for port in ports) != sorted(name.strip() for name in listed):
         raise UserError(
             f"the ports of module {CHANNEL_MODULE} are not declared one a line; "

@@ -29,7 +29,7 @@ class Memory:
     bytes: int = header_constants()["bytes"]
     latency_ns: int = header_constants()["latency"]
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.hbm not in ("timed", "ideal"):
             raise UserError(f"memory: hbm = {self.hbm!r} is not timed or ideal")
 

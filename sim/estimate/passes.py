@@ -5,6 +5,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from symlight.hw.compiler.layout import Layout, MatrixPlan
 from symlight.hw.interface import Phase
@@ -52,7 +53,14 @@ class PassModel:
     """
 
     def __init__(
-        self, layout: Layout, memory: Memory, active: list[dict], populated: np.ndarray, *, head: bool, rng
+        self,
+        layout: Layout,
+        memory: Memory,
+        active: list[dict],
+        populated: np.ndarray,
+        *,
+        head: bool,
+        rng: np.random.Generator,
     ):
         self._layout, self._engine, self._active, self._head = layout, layout.engine, active, head
         self._l = latencies(layout.engine)
@@ -73,7 +81,8 @@ class PassModel:
 
     def _by_pass(self, value: np.ndarray) -> np.ndarray:
         """The latest channel of each pass."""
-        return value.reshape(self._passes, self._channels).max(axis=1)
+        latest: np.ndarray = value.reshape(self._passes, self._channels).max(axis=1)
+        return latest
 
     def _group(self, columns: int, groups: int) -> tuple[np.ndarray, np.ndarray]:
         """Group of each channel, and whether it takes part."""
@@ -117,14 +126,14 @@ class PassModel:
             at, events = self._layer(layer, at, events)
         at = self._end(at, events)
         beats = self._ports.beats.reshape(self._passes, -1).sum(axis=1)
-        phases = {phase.name.lower(): tuple(pair) for phase, pair in self._phases.items()}
+        phases = {phase.name.lower(): (pair[0], pair[1]) for phase, pair in self._phases.items()}
         return Estimate(at, phases, beats)
 
     def _words(self, first: np.ndarray, count: int) -> np.ndarray:
         """Times [passes, count] of words that follow each other from `first` on."""
         return first[:, None] + np.arange(count)
 
-    def _embed(self, start: np.ndarray):
+    def _embed(self, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The embedding row of one channel; returns when the next entry is taken over, and the words of
         events."""
         lat, ports, layout = self._l, self._ports, self._layout
@@ -162,7 +171,7 @@ class PassModel:
             ports.rows(known + lat.row_address, plan.beats, marker[:, group].reshape(-1) + lat.item)
         return self._by_pass(ports.consumed) + lat.operation
 
-    def _layer(self, layer: int, at: np.ndarray, events: np.ndarray):
+    def _layer(self, layer: int, at: np.ndarray, events: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         lat, layout, active = self._l, self._layout, self._active[layer]
         q, width = layout.query_words, layout.width_words
         # QKV: spikes from memory for W_T, then q, k, v to attention.
@@ -223,7 +232,7 @@ class PassModel:
         ports.let_kv(more, done + lat.attention_end + lat.kv_command)
         return self._by_pass(done) + lat.attention_end
 
-    def _norm(self, phase: Phase, at: np.ndarray, done: np.ndarray):
+    def _norm(self, phase: Phase, at: np.ndarray, done: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Drain, residual, LayerNorm; returns when the next entry is taken over, and the words of events."""
         lat, width = self._l, self._layout.width_words
         ready, waited = self._wait(at, done)
@@ -264,7 +273,7 @@ class PassModel:
 
 
 def estimate_passes(
-    layout: Layout, memory: Memory, active: list[dict], populated, *, head: bool, seed: int = 1
+    layout: Layout, memory: Memory, active: list[dict], populated: ArrayLike, *, head: bool, seed: int = 1
 ) -> Estimate:
     """Estimate of passes with the given activity and populated slots."""
     populated = np.minimum(np.asarray(populated, np.int64), layout.shape.slots)

@@ -102,7 +102,15 @@ class Ports:
         since = (time - self._phase) % self._period
         return np.where(since < self._refreshing, time + self._refreshing - since, time)
 
-    def _read(self, first, last, beats, row_beats, there, opening=False) -> None:
+    def _read(
+        self,
+        first: np.ndarray,
+        last: np.ndarray,
+        beats: np.ndarray | int,
+        row_beats: np.ndarray | int,
+        there: np.ndarray,
+        opening: bool = False,
+    ) -> None:
         """Data of a chunk whose first and last address are accepted at `first` and `last`; only where
         `there`."""
         column = self._past_refresh(
@@ -226,7 +234,7 @@ class Ports:
             self._take(beats, there)
             done += beats
 
-    def _take(self, beats, there) -> None:
+    def _take(self, beats: np.ndarray, there: np.ndarray) -> None:
         """A chunk of weights at the lanes."""
         end = np.maximum(self.consumed + beats, self.popped + self._latencies.beat)
         self.consumed = np.where(there, end, self.consumed)

@@ -2,6 +2,7 @@
 
 import json
 import operator
+from typing import Any, NoReturn
 
 from .. import card as _card
 from .types import BoundEnum, overloaded, uuid, xclbin, xrt_info_device
@@ -15,13 +16,13 @@ class device:
         self._registered: dict[str, xclbin] = {}
         if not which:
             return  # an empty handle
-        (which,) = which
-        self._index = _index_of(which) if isinstance(which, str) else operator.index(which)
+        (slot,) = which
+        self._index = _index_of(slot) if isinstance(slot, str) else operator.index(slot)
         self._found = _card.card_at(self._index)
         if self._found is None:
-            raise RuntimeError(f"No such device with index '{which}'")
+            raise RuntimeError(f"No such device with index '{slot}'")
 
-    _found = None
+    _found: "_card.SimCard | None" = None
 
     @property
     def _card(self) -> "_card.SimCard":
@@ -30,9 +31,9 @@ class device:
         return self._found
 
     def load_xclbin(self, image: str | xclbin, /) -> uuid:
-        image = image if isinstance(image, xclbin) else xclbin(image)
-        self._card.load(image._kernel)
-        return image.get_uuid()
+        opened = image if isinstance(image, xclbin) else xclbin(image)
+        self._card.load(opened._kernel)
+        return opened.get_uuid()
 
     def register_xclbin(self, image: xclbin, /) -> uuid:
         self._registered[image.get_uuid().to_string()] = image
@@ -67,7 +68,7 @@ class device:
             "thermal": json.dumps({"thermals": []}),
             "mechanical": json.dumps({"fans": []}),
         }
-        return known.get(what.name, "{}")
+        return known.get(what._name_, "{}")
 
 
 def enumerate_devices() -> int:
@@ -91,8 +92,12 @@ class hw_context:
 
     exclusive, shared = access_mode.exclusive, access_mode.shared
 
+    _device: device
+    _mode: access_mode
+    _xclbin: xclbin
+
     @overloaded(0, 2, 3)
-    def __init__(self, *more):
+    def __init__(self, *more: Any):
         if not more:
             return  # an empty handle
         dev, image, *mode = more
@@ -106,7 +111,7 @@ class hw_context:
         self._xclbin = image if isinstance(image, xclbin) else xclbin(image)
         dev._card.load(self._xclbin._kernel)
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> NoReturn:
         if name in ("_device", "_mode", "_xclbin"):
             raise RuntimeError("the hardware context is an empty handle")
         raise AttributeError(name)

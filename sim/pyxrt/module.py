@@ -15,9 +15,11 @@ a simulation has is in `sim.card`. What differs, on purpose:
 
 import operator
 import weakref
+from typing import Any
 
 import numpy as np
 
+from symlight.hw.axi import BANK_BYTES
 from symlight.hw.interface import KERNEL_NAME, arguments
 
 from .. import card as _card
@@ -63,7 +65,7 @@ class kernel:
     _open: "weakref.WeakSet[kernel]" = weakref.WeakSet()
 
     @overloaded(2, 3, 4)
-    def __init__(self, owner: device | hw_context, *more):
+    def __init__(self, owner: device | hw_context, *more: Any):
         if isinstance(owner, hw_context):
             (name,), mode = more, owner._mode
             dev, identity = owner._device, owner.get_xclbin_uuid()
@@ -83,7 +85,7 @@ class kernel:
                 raise RuntimeError("Conflicting access mode for IP(0)")
         kernel._open.add(self)
 
-    def __call__(self, *args) -> "run":
+    def __call__(self, *args: "int | bo") -> "run":
         started = run(self)
         for index, value in enumerate(args):
             try:
@@ -111,10 +113,17 @@ class bo:
 
     normal, cacheable, device_only = flags.normal, flags.cacheable, flags.device_only
     host_only, p2p, svm = flags.host_only, flags.p2p, flags.svm
+    _parent: "bo | None"  # stays alive as long as its part
+    _allocation: _card.Allocation
+    _device_data: np.ndarray
+    _host: np.ndarray
+    _size: int
+    _address: int
+    _bank: int
 
     @overloaded(3, 4)
-    def __init__(self, owner, size: int, *more):
-        if isinstance(owner, bo):
+    def __init__(self, owner: "bo | device | hw_context", size: int, *more: Any):
+        if not isinstance(owner, device | hw_context):  # a part of another buffer
             (offset,) = more
             if offset + size > owner._size:
                 raise RuntimeError("sub-buffer range exceeds its parent")
@@ -131,7 +140,7 @@ class bo:
             raise RuntimeError(f"the simulated card has no buffers of kind {flag.name}")
         if size <= 0:
             raise RuntimeError(f"invalid buffer size {size}")
-        if size > _card.BANK_BYTES:
+        if size > BANK_BYTES:
             raise MemoryError("std::bad_alloc")
         dev = owner._device if isinstance(owner, hw_context) else owner
         allocation = dev._card.allocate(operator.index(group), size)
@@ -141,7 +150,7 @@ class bo:
         self._address, self._bank = allocation.address, allocation.bank
         weakref.finalize(self, dev._card.free, allocation).atexit = False
 
-    def write(self, buffer, seek: int, /) -> None:
+    def write(self, buffer: bytes | bytearray | memoryview | np.ndarray, seek: int, /) -> None:
         raw = np.frombuffer(buffer, np.uint8)
         if seek < 0 or seek + raw.size > self._size:
             raise RuntimeError("attempting to write past buffer size")
@@ -157,16 +166,16 @@ class bo:
         size, offset = part or (self._size, 0)
         if min(size, offset) < 0 or offset + size > self._size:
             raise RuntimeError("attempting to sync past buffer size: Invalid argument")
-        part = slice(offset, offset + size)
+        span = slice(offset, offset + size)
         if direction is xclBOSyncDirection.XCL_BO_SYNC_BO_TO_DEVICE:
-            self._device_data[part] = self._host[part]
+            self._device_data[span] = self._host[span]
         elif direction is xclBOSyncDirection.XCL_BO_SYNC_BO_FROM_DEVICE:
-            self._host[part] = self._device_data[part]
+            self._host[span] = self._device_data[span]
         else:
             raise TypeError(f"sync(): {direction!r} is not a direction of this card")
 
     def map(self) -> memoryview:
-        return memoryview(self._host)
+        return self._host.data
 
     def size(self) -> int:
         return self._size
@@ -180,12 +189,12 @@ class run:
 
     @overloaded(0, 1)
     def __init__(self, *owner: kernel):
-        (self._kernel,), self._job = owner or (None,), None
+        self._owner: kernel | None = owner[0] if owner else None
+        self._job: _card.Job | None = None
         self._values: dict[int, int] = {}
         self._buffers: dict[int, bo] = {}
 
     def set_arg(self, index: int, value: "int | bo", /) -> None:
-        self._check_handle()
         argument = self._kernel._arguments[operator.index(index)]
         if isinstance(value, bo):
             if not argument.port:
@@ -199,20 +208,21 @@ class run:
             self._buffers[index] = value
             self._values[index] = value.address()
             return
-        value = operator.index(value)
-        if not -(1 << 31) <= value < 1 << 31:
-            raise TypeError(f"set_arg(): {value} is not a 32-bit signed integer")
-        self._values[index] = value & (1 << 8 * argument.size) - 1
+        number = operator.index(value)
+        if not -(1 << 31) <= number < 1 << 31:
+            raise TypeError(f"set_arg(): {number} is not a 32-bit signed integer")
+        self._values[index] = number & (1 << 8 * argument.size) - 1
 
-    def _check_handle(self) -> None:
-        if self._kernel is None:
+    @property
+    def _kernel(self) -> kernel:
+        if self._owner is None:
             raise RuntimeError("the run is an empty handle")
+        return self._owner
 
     def start(self) -> None:
-        self._check_handle()
+        last = self._kernel._arguments[-1]
         if self._job is not None and not self._job.ended:
             raise RuntimeError("bad command state, can't launch")
-        last = self._kernel._arguments[-1]
         words = [0] * ((last.offset + last.size - _card.ARGUMENTS) // 4)
         for index, value in self._values.items():
             argument = self._kernel._arguments[index]
@@ -229,7 +239,7 @@ class run:
         if self._job is None:
             raise RuntimeError("the run was not started")
         self._kernel._card.advance(self._job, timeout_ms or None)
-        return self._state(ert_cmd_state.ERT_CMD_STATE_TIMEOUT)
+        return _state(self._job, ert_cmd_state.ERT_CMD_STATE_TIMEOUT)
 
     def wait2(self) -> None:
         """As `wait`, but anything except completion is an exception."""
@@ -241,9 +251,10 @@ class run:
         if self._job is None:
             return ert_cmd_state.ERT_CMD_STATE_NEW
         self._kernel._card.advance(self._job, 1)  # who only looks must see it end, too
-        return self._state(ert_cmd_state.ERT_CMD_STATE_QUEUED)
+        return _state(self._job, ert_cmd_state.ERT_CMD_STATE_QUEUED)
 
-    def _state(self, otherwise: ert_cmd_state) -> ert_cmd_state:
-        if self._job.state == "failed":
-            return ert_cmd_state.ERT_CMD_STATE_ERROR
-        return ert_cmd_state.ERT_CMD_STATE_COMPLETED if self._job.ended else otherwise
+
+def _state(job: _card.Job, otherwise: ert_cmd_state) -> ert_cmd_state:
+    if job.state == "failed":
+        return ert_cmd_state.ERT_CMD_STATE_ERROR
+    return ert_cmd_state.ERT_CMD_STATE_COMPLETED if job.ended else otherwise

@@ -2,30 +2,34 @@
 
 import enum
 import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
+from symlight.hw.axi import BANK_BYTES
 from symlight.hw.interface import KERNEL_NAME, arguments
 
-from ..card import BANK_BYTES, BANKS
+from ..card import BANKS
 from ..manifest import KernelFolder, read_kernel
 
 XCL_BO_FLAGS_NONE = 0
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-def overloaded(*counts: int):
+def overloaded(*counts: int) -> Callable[[_Method], _Method]:
     """Mark a method as bound in forms of so many arguments; other calls are a `TypeError`, as names of
     arguments are."""
 
-    def decorate(function):
+    def decorate(function: _Method) -> _Method:
         @functools.wraps(function)
-        def checked(self, *arguments):
+        def checked(self: object, *arguments: object) -> object:
             if len(arguments) not in counts:
                 raise TypeError(
                     f"{function.__qualname__}(): incompatible function arguments: {len(arguments)} were given"
                 )
             return function(self, *arguments)
 
-        checked.counts = counts
-        return checked
+        vars(checked)["counts"] = counts  # tests/contract compares them with the typings
+        return cast(_Method, checked)  # the same type: the count is checked when it is called
 
     return decorate
 
@@ -33,8 +37,8 @@ def overloaded(*counts: int):
 class BoundEnum(enum.Enum):
     """Like a bound C++ enum: converts to int, compares with its own kind only."""
 
-    def __int__(self):
-        return self.value
+    def __int__(self) -> int:
+        return int(self.value)
 
     __index__ = __int__
 
@@ -59,33 +63,24 @@ class ert_cmd_state(BoundEnum):
     ERT_CMD_STATE_SKCRASHED = 11
 
 
-xrt_info_device = BoundEnum(
-    "xrt_info_device",
-    {
-        name: value
-        for value, name in enumerate(
-            (
-                "bdf",
-                "interface_uuid",
-                "kdma",
-                "max_clock_frequency_mhz",
-                "m2m",
-                "name",
-                "nodma",
-                "offline",
-                "electrical",
-                "thermal",
-                "mechanical",
-                "memory",
-                "platform",
-                "pcie_info",
-                "host",
-                "dynamic_regions",
-                "vmr",
-            )
-        )
-    },
-)
+class xrt_info_device(BoundEnum):
+    bdf = 0
+    interface_uuid = 1
+    kdma = 2
+    max_clock_frequency_mhz = 3
+    m2m = 4
+    name = 5  # type: ignore[assignment]  # shadows the property, as in the binding
+    nodma = 6
+    offline = 7
+    electrical = 8
+    thermal = 9
+    mechanical = 10
+    memory = 11
+    platform = 12
+    pcie_info = 13
+    host = 14
+    dynamic_regions = 15
+    vmr = 16
 
 
 class uuid:
@@ -104,7 +99,7 @@ class xclbin:
     class xclbinkernel:
         """A kernel within an xclbin."""
 
-        def __init__(self):
+        def __init__(self) -> None:
             self._name, self._count = "", 0
 
         def get_name(self) -> str:
@@ -116,7 +111,7 @@ class xclbin:
     class xclbinmem:
         """A memory bank of the platform."""
 
-        def __init__(self):
+        def __init__(self) -> None:
             self._index, self._used = 0, False
 
         def get_tag(self) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
+from typing import Any
 
 Round = dict[str, dict]  # cell -> {"seconds": of a token, ..}
 PREFIXES = (32, 256, 480)
@@ -25,14 +26,14 @@ class Cell:
     worker: str
     request: str
     arguments: dict = field(default_factory=dict)
-    seconds: Callable[[object], dict] = _median
+    seconds: Callable[[Any], dict] = _median  # of the answer's JSON, of which each request has its own form
     once: bool = False
 
 
 def _cells() -> list[Cell]:
     cells = []
     for threads in (1, 2):
-        here = {"threads": threads}
+        here: dict[str, object] = {"threads": threads}
         one = f"{threads}t"
         cells.append(Cell(f"bandwidth_{one}", "ours", "bandwidth", here, lambda x: {"bytes_a_second": x}))
         for prefix in PREFIXES:

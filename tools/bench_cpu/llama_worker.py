@@ -80,7 +80,7 @@ class Llama:
 
     def bytes(self) -> int:
         """Of the model file's tensors."""
-        return llama_cpp.llama_model_size(self._model)
+        return int(llama_cpp.llama_model_size(self._model))
 
     def _feed(self, tokens: list[int]) -> None:
         array = (llama_cpp.llama_token * len(tokens))(*tokens)
@@ -92,7 +92,8 @@ class Llama:
         """Seconds of decode passes after `prefix` tokens; choosing a token is not counted."""
         self._start(threads)
         self._feed(list(range(1, prefix)))
-        return seconds_of(lambda: self._feed([7]), tokens, threads)
+        seconds: list[float] = seconds_of(lambda: self._feed([7]), tokens, threads)
+        return seconds
 
     def prefill(self, prefix: int, threads: int) -> list[float]:
         """Seconds a token of ingesting a prompt."""

@@ -40,10 +40,12 @@ def ratios_of(one: Round, first: Round) -> dict[str, float]:
     """The ratios within a round; what was measured once comes from the first one. Cells may be missing."""
 
     def speed(name: str) -> float:
-        return 1 / (one if name in one else first)[name]["seconds"]
+        seconds: float = (one if name in one else first)[name]["seconds"]
+        return 1 / seconds
 
     def bandwidth(name: str) -> float:
-        return one[name]["bytes_a_second"]
+        rate: float = one[name]["bytes_a_second"]
+        return rate
 
     ways: dict[str, Callable[[], float]] = {
         "decode_over_llamacpp_q8": lambda: speed("ours_p32_1t") / speed("llama_p32_1t"),

@@ -34,25 +34,29 @@ class Worker:
     """A process that answers requests (worker.py)."""
 
     def __init__(self, command: list[str]):
+        self._command = command
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
+        assert self._process.stdin and self._process.stdout
+        self._input, self._output = self._process.stdin, self._process.stdout
         self._read()
 
     def _read(self) -> dict:
-        line = self._process.stdout.readline()
+        line = self._output.readline()
         if not line:
-            raise RuntimeError(f"{self._process.args[:3]} ended with status {self._process.wait()}")
-        return json.loads(line)
+            raise RuntimeError(f"{self._command[:3]} ended with status {self._process.wait()}")
+        answer: dict = json.loads(line)
+        return answer
 
     def ask(self, request: str, **arguments):
         """The answer to a request."""
-        print(json.dumps({"request": request, **arguments}), file=self._process.stdin, flush=True)
+        print(json.dumps({"request": request, **arguments}), file=self._input, flush=True)
         return self._read()["result"]
 
     def close(self) -> None:
         """End the process."""
-        self._process.stdin.close()
+        self._input.close()
         self._process.wait(WAIT)
 
 
@@ -75,8 +79,8 @@ def workers(package: Package, peers: str, build: Path, wanted: set[str]) -> Iter
         for name in sorted(wanted):
             command = commands[name]
             try:
-                found[name] = Worker(command)
-                stack.callback(found[name].close)
+                found[name] = worker = Worker(command)
+                stack.callback(worker.close)
             except (RuntimeError, OSError) as error:
                 if name == "ours":
                     raise

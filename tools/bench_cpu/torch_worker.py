@@ -101,7 +101,8 @@ class Torch:
             def step() -> None:
                 newest[0] = int(self._model(newest[0], state).argmax())
 
-            return seconds_of(step, tokens, threads)
+            seconds: list[float] = seconds_of(step, tokens, threads)
+            return seconds
 
 
 if __name__ == "__main__":

@@ -48,21 +48,24 @@ class Engine:
     def __init__(self, *arguments: str | Path):
         command = [sys.executable, "-m", "symlight.tools.bench_v1.worker", *map(str, arguments)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdin and self._process.stdout
+        self._input, self._output = self._process.stdin, self._process.stdout
         self._answer()
 
     def ask(self, command: str, count: int = 0) -> dict:
-        self._process.stdin.write(f"{command} {count}\n")
-        self._process.stdin.flush()
+        self._input.write(f"{command} {count}\n")
+        self._input.flush()
         return self._answer()
 
     def _answer(self) -> dict:
-        line = self._process.stdout.readline()
+        line = self._output.readline()
         if not line:
             raise click.ClickException("an engine under test ended early; its message is above")
-        return json.loads(line)
+        answer: dict = json.loads(line)
+        return answer
 
     def close(self) -> None:
-        self._process.stdin.close()
+        self._input.close()
         self._process.wait()
 
 

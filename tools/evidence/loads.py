@@ -49,7 +49,7 @@ def loads_of(netlist: Netlist, library: dict[str, Loads]) -> Loads:
             for index, bit in enumerate(bits):
                 if not isinstance(bit, str):
                     count[bit] = count.get(bit, 0) + (inside.ports.get((pin, index), 0) if inside else 1)
-    inputs = {}
+    inputs: dict[int, tuple[str, int]] = {}
     for name, (direction, bits) in netlist.ports.items():
         if direction == "input":
             inputs |= {bit: (name, index) for index, bit in enumerate(bits) if not isinstance(bit, str)}

@@ -54,15 +54,23 @@ class Unit:
             self.text if self.units else self.text.replace(self.name, "unit")
         )  # equal parts are synthesised once
         own, *boxes = text.split(BLACK_BOX)
-        fixed = "".join([_HEADER.search(own)[0], *_PORT.findall(_START.split(own)[1]), *boxes])
+        fixed = "".join([_header(own), *_PORT.findall(_START.split(own)[1]), *boxes])
         order = {number: number for number in _NUMBER.findall(fixed)}
         text = _NUMBER.sub(lambda found: order.setdefault(found[0], f"_m{len(order)}"), text)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
+def _header(text: str) -> str:
+    """A module's first statement: its name and the names of its ports."""
+    found = _HEADER.search(text)
+    if found is None:
+        raise ValueError(f"no module begins in {text[:80]!r}")
+    return found[0]
+
+
 def black_box(text: str) -> str:
     """The ports of a module alone."""
-    return f"{BLACK_BOX}{_HEADER.search(text)[0]}\n" + "\n".join(_PORT.findall(text)) + "\nendmodule\n"
+    return f"{BLACK_BOX}{_header(text)}\n" + "\n".join(_PORT.findall(text)) + "\nendmodule\n"
 
 
 def units(text: str, top: str) -> list[Unit]:

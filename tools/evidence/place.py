@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from amaranth.back import verilog
-from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In
 
 from symlight.base import process
@@ -91,7 +91,8 @@ class Chain(Elaboratable):
     def elaborate(self, platform):
         m = Module()
         m.submodules.component = self.component
-        inputs, outputs = [], []
+        inputs: list[Value] = []
+        outputs: list[Value] = []
         for _path, member, value in self.component.signature.flatten(self.component):
             (inputs if member.flow is In else outputs).append(
                 value.as_value() if hasattr(value, "as_value") else value

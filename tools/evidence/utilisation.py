@@ -32,7 +32,7 @@ class Resources:
     def __add__(self, other: "Resources") -> "Resources":
         return Resources(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
 
-    def __mul__(self, count: int) -> "Resources":
+    def __mul__(self, count: float) -> "Resources":
         return Resources(**{f.name: getattr(self, f.name) * count for f in fields(self)})
 
     def share(self, of: "Resources") -> "Resources":
@@ -41,7 +41,7 @@ class Resources:
 
     @property
     def most(self) -> float:
-        return max(getattr(self, f.name) for f in fields(self))
+        return max(self.lut, self.ff, self.bram, self.uram, self.dsp)
 
     def to_json(self) -> dict:
         return {f.name: round(getattr(self, f.name), 4) for f in fields(self)}
@@ -57,7 +57,8 @@ SLR = Resources(lut=365_000, ff=730_000, bram=564, uram=304, dsp=2_580)  # each 
 
 def own(netlist: Netlist, units) -> tuple[Resources, dict[str, int]]:
     """Cells of a netlist without the units in it, and those units with their numbers."""
-    lut = ff = bram = uram = dsp = 0
+    lut = ff = uram = dsp = 0
+    bram = 0.0
     inside: dict[str, int] = {}
     for cell in netlist.cells:
         kind = cell.kind

@@ -11,8 +11,9 @@ from . import (
     proofs_queue,
     proofs_writer,
 )
+from .proof import Proof
 
-PROOFS = [
+PROOFS: list[type[Proof]] = [
     proof
     for module in (
         proofs_queue,

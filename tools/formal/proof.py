@@ -13,6 +13,7 @@ Invariants are proved too: induction needs them, and they say why the design wor
 without them, so that what fails is the claim.
 """
 
+from collections.abc import Callable
 from contextlib import nullcontext
 
 from amaranth.hdl import Assert, Assume, Elaboratable, Module, Signal, Value
@@ -61,7 +62,7 @@ class Proof(Elaboratable):
     assumed: tuple[str, ...] = ()
     broken_bmc = 16
 
-    def __init__(self, sabotage=None):
+    def __init__(self, sabotage: Callable[[Opened], object] | None = None):
         self._sabotage = sabotage
         self.invariants: list[str] = []  # once elaborated: messages
         self.subject = ""  # once elaborated: the component's module

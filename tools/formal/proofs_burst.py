@@ -81,7 +81,8 @@ def merged_beats(dut: Opened):
 
 
 class _Merger(Proof):
-    bmc, induction, cover = 4, 1, 12
+    bmc, cover = 4, 12
+    induction: int | None = 1
 
     def component(self):
         return BurstMerger(Engine(channels=2, lanes=LANES))

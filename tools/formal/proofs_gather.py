@@ -1,11 +1,13 @@
 """hw.channel.gather.Gather: every nonzero element of the group once, in ascending order, and nothing else."""
 
 from types import SimpleNamespace
+from typing import cast
 
 from amaranth.hdl import Array, Assert, Assume, Cat, Cover, Module, Mux, Signal
 from amaranth.utils import exact_log2
 
 from symlight.hw.channel.gather import ROWS, Gather
+from symlight.hw.config import Engine
 from symlight.hw.types import Work
 
 from .opened import Opened, drive_freely
@@ -14,7 +16,7 @@ from .proof import AnyConst, Proof, assume_holds, holds
 LANES = 4  # elements of a word, of 16, 32 or 64: the gather is a slice a lane
 WORDS = 4  # words of the vector buffer
 LONGEST = 2  # words of a command
-ENGINE = SimpleNamespace(lanes=LANES, vector_words=WORDS)
+ENGINE = cast(Engine, SimpleNamespace(lanes=LANES, vector_words=WORDS))  # an Engine has at least 16 lanes
 COMMANDS = 2  # followed from reset
 
 

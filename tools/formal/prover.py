@@ -113,7 +113,7 @@ def slug(message: str) -> str:
 
 def _named_checks(text: str) -> str:
     """RTLIL whose checks are named after their messages, so that the solver can say which one failed."""
-    seen = {}
+    seen: dict[str, int] = {}
 
     def name(found):
         word = slug(found[2])

@@ -1,7 +1,7 @@
 """What becomes of a channel's logits besides the maximum: to its HBM buffer, and the K largest in order.
 
 rows of the head (48 bits, one a cycle) ─┬─► beat of 64-bit words ─► writer
-                                         └─► above the smallest kept? ─► inserted in order ─► next
+                                         └─► above the smallest kept? ─► queue ─► inserted in order ─► next
 """
 
 from amaranth.hdl import Cat, Module, Mux, Signal, signed
@@ -12,6 +12,7 @@ from amaranth.lib.wiring import In, Out
 from symlight.model.sampling import CANDIDATES
 
 from ..config import Engine
+from ..lib.queue import Queue
 from ..types import BEAT_ADDRESS, Source, write_layout
 
 WORD_BYTES = 8  # a logit in memory: int64, little endian
@@ -113,8 +114,8 @@ class Candidate(data.Struct):
 class CandidateList(wiring.Component):
     """Keeps the K largest rows of a head operation in order, by insertion into a memory.
 
-    A row that is not among the largest so far costs no time. Before one that is, the smaller rows move up a
-    place, one a cycle, and the next row waits.
+    A row that is not among the largest so far costs no time. Others wait in a queue of `count` rows, and the
+    head goes on. Before one of them, the smaller rows move up a place, one a cycle.
 
     Parameters
     ----------
@@ -124,7 +125,7 @@ class CandidateList(wiring.Component):
     Attributes
     ----------
     INSERT : int
-        Cycles that a row takes beside those of the rows that move up.
+        Cycles that a row of the queue takes beside those of the rows that move up.
     NEXT_CYCLES : int
         Cycles from `finish` or `pop` until `next` is right.
 
@@ -136,9 +137,9 @@ class CandidateList(wiring.Component):
     row_valid, some, row, id : In
         A logit with its id; without `some` it is padding, which is never a candidate.
     hold : Out
-        The row is not taken and must stay.
+        The queue is full: the row is not taken and must stay.
     idle : Out
-        No row is being inserted.
+        No row waits or is being inserted.
     finish : In
         Pulse, while `idle`: all rows have been taken.
     next : Out(Candidate)
@@ -179,8 +180,12 @@ class CandidateList(wiring.Component):
         hole, before = Signal(range(self._count)), Signal(KEY_BITS, reset_less=True)
         key, floor = Signal(KEY_BITS, reset_less=True), Signal(KEY_BITS, reset_less=True)
         incoming, place, left = self._key(), Signal(range(self._count)), Signal(range(self._count))
+        m.submodules.queue = queue = Queue(KEY_BITS, depth=self._count)
         m.d.sync += before.eq(read.data)
         m.d.comb += [
+            queue.i.valid.eq(self.row_valid & self.some & on & (~filled | (incoming > floor))),
+            queue.i.p.eq(incoming),
+            self.hold.eq(~queue.i.ready),
             read.addr.eq(place),
             write.addr.eq(hole),
             self.next.logit.eq(Cat(before[ID_BITS:-1], ~before[-1]).as_signed()),
@@ -196,8 +201,10 @@ class CandidateList(wiring.Component):
         with m.FSM() as fsm:
             with m.State("ROWS"):
                 # `hole` is the place behind the list, or its last one; `place` is the one before
-                with m.If(self.row_valid & self.some & on & (~filled | (incoming > floor))):
-                    m.d.sync += [key.eq(incoming), place.eq(place - 1)]
+                m.d.comb += queue.o.ready.eq(1)
+                m.d.sync += key.eq(queue.o.p)
+                with m.If(queue.o.valid & (~filled | (queue.o.p > floor))):
+                    m.d.sync += place.eq(place - 1)
                     m.next = "INSERT"
                 with m.If(self.finish):
                     kept = Mux(filled, last, Mux(size == 0, 0, size - 1))  # behind the first
@@ -215,12 +222,12 @@ class CandidateList(wiring.Component):
                     m.d.sync += floor.eq(write.data)
                 m.d.sync += [hole.eq(hole - 1), place.eq(place - 1)]
                 with m.If(stop):
-                    end = Mux(filled | (size == last), last, size + 1)
+                    full = filled | (size == last)
                     m.d.sync += [
-                        filled.eq(filled | (size == last)),
-                        size.eq(end),
-                        hole.eq(end),
-                        place.eq(end - 1),
+                        filled.eq(full),
+                        size.eq(Mux(full, last, size + 1)),
+                        hole.eq(Mux(full, last, size + 1)),
+                        place.eq(Mux(full, last - 1, size)),
                     ]
                     m.next = "SETTLE"
             with m.State("SETTLE"):
@@ -229,10 +236,8 @@ class CandidateList(wiring.Component):
                 with m.If(self.pop):
                     m.d.sync += [place.eq(place + 1), left.eq(Mux(left == 0, 0, left - 1))]
                 begin()
-        m.d.comb += [
-            self.hold.eq(fsm.ongoing("INSERT") | fsm.ongoing("SETTLE")),
-            self.idle.eq(~self.hold),
-        ]
+        busy = fsm.ongoing("INSERT") | fsm.ongoing("SETTLE")
+        m.d.comb += self.idle.eq(~busy & ~queue.o.valid)
         return m
 
     def _key(self):

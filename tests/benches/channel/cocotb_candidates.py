@@ -70,10 +70,16 @@ class List:
         await self.bench.until(lambda: not self.rows.queue, limit=300_000)
         return self.bench.cycle - begin
 
+    async def idle(self):
+        """Until the queue is empty; returns the cycles that it took."""
+        begin, count = self.bench.cycle, parameters()["candidates"]
+        await self.bench.until(lambda: int(self.dut.idle.value), limit=(count + 1) * (count + 3))
+        return self.bench.cycle - begin
+
     async def popped(self, limit):
         """All candidates behind the first in order, or the first `limit` of them."""
         out = []
-        await self.bench.until(lambda: int(self.dut.idle.value), limit=2 * 64)
+        await self.idle()
         await self.pulse("finish")
         while True:
             await self.bench.step(CandidateList.NEXT_CYCLES - 1 + self.bench.rng.randrange(3))
@@ -141,7 +147,7 @@ async def nothing_is_kept_unless_asked_for(dut):
     await tb.bench.reset()
     rng = tb.bench.rng
     await tb.operation(random_rows(rng, 3 * count, spread=100))
-    await tb.bench.until(lambda: int(dut.idle.value), limit=2 * count)
+    await tb.idle()
     held = tb.rows.held
     rows = [(i, i, 1) for i in range(4 * count)]
     assert await tb.operation(rows, wanted=False) <= len(rows) + 1 and tb.rows.held == held
@@ -154,20 +160,21 @@ async def nothing_is_kept_unless_asked_for(dut):
 
 @cocotb.test(**LIMIT)
 async def rows_cost_what_they_move(dut):
-    """A row below all others costs nothing, one between them as many cycles as rows move up, and two."""
+    """A row below all others costs nothing, one between them as many cycles as rows move up, and two; no row
+    is held as long as the queue has room."""
     tb, count = List(dut), parameters()["candidates"]
     await tb.bench.reset()
-    high = [(1000 - i, i, 1) for i in range(count)]  # each goes to the end of the list
-    assert await tb.operation(high) <= (1 + 1 + CandidateList.INSERT) * count
-    low = [(900 - i, count + i, 1) for i in range(4 * count)]
-    tb.rows.queue += low
-    begin = tb.bench.cycle
+    await tb.operation([(1000 - i, i, 1) for i in range(count)])  # each goes to the end of the list
+    assert await tb.idle() <= (1 + CandidateList.INSERT) * count
+    tb.rows.queue += [(900 - i, count + i, 1) for i in range(4 * count)]
     await tb.bench.until(lambda: not tb.rows.queue, limit=10_000)
-    assert tb.bench.cycle - begin <= len(low) + 1 + CandidateList.INSERT + 1
+    assert await tb.idle() <= 1 and tb.rows.held == 0
     for logit, token, moved in ((2000, 0xFFF0, count - 1), (1000 - (count - 3), 0xFFF1, 0)):
-        tb.rows.queue += [(logit, token, 1), (1, 5001, 1)]
-        begin = tb.bench.cycle
-        await tb.bench.until(lambda: not tb.rows.queue, limit=1000)
-        held = tb.bench.cycle - begin - 2
-        assert abs(held - moved - CandidateList.INSERT) <= 1, f"{held} cycles for {moved} rows"
+        tb.rows.queue.append((logit, token, 1))
+        await tb.bench.until(lambda: not tb.rows.queue, limit=10)
+        cycles = await tb.idle()
+        assert abs(cycles - moved - CandidateList.INSERT) <= 2, f"{cycles} cycles for {moved} rows"
+    tb.rows.queue += [(3000 + i, 100 + i, 1) for i in range(3 * count)]  # more than the queue holds
+    await tb.bench.until(lambda: not tb.rows.queue, limit=3 * count * (count + 2))
+    assert tb.rows.held > 0
     await tb.bench.finish()

@@ -5,4 +5,4 @@ from tests.benches.sequencer.sequencer_bench import sequencer
 
 
 def test_tokens():
-    assert run_bench(sequencer(), "sequencer.cocotb_tokens") == 18
+    assert run_bench(sequencer(), "sequencer.cocotb_tokens") == 19

@@ -1,6 +1,5 @@
 """The simulated board and the reference side by side."""
 
-import json
 from pathlib import Path
 
 from symlight.host.device.board.card import BoardCard
@@ -8,9 +7,8 @@ from symlight.host.device.board.link import Link
 from symlight.host.device.driver import Accelerator
 from symlight.host.device.reference_machine import ReferenceMachine
 from symlight.hw.compiler.layout import Layout
-from symlight.hw.compiler.manifest import kernel_manifest
 from symlight.hw.interface import arguments
-from symlight.sim.board.board import BoardLibrary, SimulatedBoard
+from symlight.sim.board.board import SimulatedBoard
 from symlight.sim.board.line import SimulatedPort
 
 LARGE = 4096  # bytes of a write that go past the line: an upload at its rate would take most of the time
@@ -61,19 +59,3 @@ def machines(simulated: SimulatedBoard, model, **options) -> tuple[Accelerator, 
         cycles_per_second=2000,
     )
     return ours, ReferenceMachine(model)
-
-
-def write_manifest(library: BoardLibrary, folder: Path, *, build_id: int | None = None) -> Path:
-    """A bitstream's place in `folder`: an empty file with the simulated board's manifest beside it."""
-    board = library.board
-    manifest = kernel_manifest(
-        library.engine,
-        library.build_id if build_id is None else build_id,
-        {},
-        card=board.card,
-        build=board.build,
-    ) | {"board": {"name": board.name, "baud": board.baud, "sdram_bytes": board.chip.size}}
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    (folder / "board.bit").write_bytes(b"")
-    return folder / "board.bit"

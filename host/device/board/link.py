@@ -21,7 +21,7 @@ from symlight.hw.board.protocol import (
     Operation,
 )
 
-TIMEOUT = 3.0  # seconds until a reply has begun
+TIMEOUT = 10.0  # seconds until a reply has begun
 STATUS_SENTENCES = {
     LinkStatus.BAD_CRC: "a request reached the board damaged; use a shorter cable or another USB port",
     LinkStatus.INCOMPLETE: "bytes of a request were lost on the way to the board; "

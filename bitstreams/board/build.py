@@ -13,6 +13,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from amaranth_boards.ulx3s import ULX3S_85F_Platform
+
 from symlight.base.errors import UserError
 from symlight.base.files import write_whole
 from symlight.hw.board.board import Board
@@ -80,7 +82,7 @@ def build_bitstream(
     say(STEPS[3], 3, len(STEPS))
     run_tool(ECPPACK, ["--compress", "--input", f"{NAME}.config", "--bit", BITSTREAM], work)
     bits = (work / BITSTREAM).read_bytes()
-    manifest = kernel_manifest(
+    manifest: dict = kernel_manifest(
         board.engine, build_id, {f"{BOARD_MODULE}.v": text}, card=board.card, build=board.build
     ) | {
         "board": {
@@ -102,7 +104,7 @@ def build_bitstream(
     return manifest
 
 
-def _place(target, seed: int) -> list[str]:
+def _place(target: ULX3S_85F_Platform, seed: int) -> list[str]:
     """Arguments of nextpnr: a failed clock is this module's to report."""
     return [
         *("--quiet", "--log", f"{NAME}.tim", "--report", f"{NAME}.report.json"),

@@ -110,13 +110,13 @@ class SimulatedBoard:
     @property
     def cycles(self) -> int:
         """Kernel cycles so far."""
-        return self._c.sb_cycles(self._handle)
+        return int(self._c.sb_cycles(self._handle))
 
     @property
     def lights(self) -> int:
         """Lights, a bit each (hw.board.core)."""
-        return self._c.sb_lights(self._handle)
+        return int(self._c.sb_lights(self._handle))
 
     def counter(self, name: str) -> int:
         """Commands of a kind that the SDRAM has seen."""
-        return self._c.sb_counter(self._handle, COUNTERS.index(name))
+        return int(self._c.sb_counter(self._handle, COUNTERS.index(name)))

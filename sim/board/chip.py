@@ -38,18 +38,19 @@ class Chip:
 
     def edge(
         self,
-        command: SdramCommand = SdramCommand.NOP,
+        command: SdramCommand | None = None,
         *,
         ba: int = 0,
         a: int = 0,
         dq: int | None = None,
         cke: bool = True,
     ) -> int | None:
-        """One clock edge with a command, and `dq` driven by the other side; what the chip drives."""
+        """One clock edge with a command (None: NOP), and `dq` driven by the other side; what the chip drives."""
         now = self._edges * self._cycle_ns
         self._edges += 1
         driven, value = dq is not None, dq or 0
-        word = self._c.sd_edge(self._handle, now, cke, int(command.value), ba, a, driven, value)
+        code = int((command or SdramCommand.NOP).value)
+        word = self._c.sd_edge(self._handle, now, cke, code, ba, a, driven, value)
         return None if word < 0 else word
 
     def wait(self, edges: int) -> None:
@@ -60,4 +61,4 @@ class Chip:
     @property
     def error(self) -> str:
         """The first rule that was broken, or ""."""
-        return self._c.sd_error(self._handle).decode()
+        return str(self._c.sd_error(self._handle).decode())

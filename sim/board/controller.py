@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from amaranth.lib.wiring import Component
 
 from symlight.base.errors import UserError
 from symlight.hw.board.verilog import component_verilog
@@ -58,7 +59,7 @@ class SimulatedController:
     mhz : float
     """
 
-    def __init__(self, controller, *, beat_bytes: int, mhz: float, cache: Path | None = None):
+    def __init__(self, controller: Component, *, beat_bytes: int, mhz: float, cache: Path | None = None):
         text = component_verilog(controller, "controller")
         library = build_library("controller", text, HARNESS, cache=cache)
         self._library, self._beat = ctypes.CDLL(str(library)), beat_bytes
@@ -116,7 +117,7 @@ class SimulatedController:
 
     def counter(self, name: str) -> int:
         """Commands of a kind that the chip has seen."""
-        return self._library.sc_counter(self._handle, COUNTERS.index(name))
+        return int(self._library.sc_counter(self._handle, COUNTERS.index(name)))
 
     def _check(self) -> None:
         error = self._library.sc_error(self._handle).decode()

@@ -54,8 +54,8 @@ BOARDS = {
             build="resident-kv",
             chip=ULX3S_SDRAM,
             input_mhz=25,
-            vco_mhz=600,
-            sdram_mhz=100,
+            vco_mhz=750,
+            sdram_mhz=125,
             baud=2_000_000,
         ),
     )

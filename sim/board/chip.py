@@ -45,11 +45,11 @@ class Chip:
         dq: int | None = None,
         cke: bool = True,
     ) -> int | None:
-        """One clock edge with a command (None: NOP), and `dq` driven by the other side; what the chip drives."""
+        """One edge with a command (None: NOP), and `dq` driven by the other side; what the chip drives."""
         now = self._edges * self._cycle_ns
         self._edges += 1
         driven, value = dq is not None, dq or 0
-        code = int((command or SdramCommand.NOP).value)
+        code = int((SdramCommand.NOP if command is None else command).value)
         word = self._c.sd_edge(self._handle, now, cke, code, ba, a, driven, value)
         return None if word < 0 else word
 

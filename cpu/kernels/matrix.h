@@ -6,22 +6,23 @@
 // T vectors share one pass over the weights. Sums are exact in 32 bits.
 #pragma once
 #include <algorithm>
+#include <utility>
 
 #include "abi.h"
 #include "isa.h"
 
 namespace symlight {
 
-constexpr int kLine = 64;                // bytes of a line of the caches
-constexpr int kStrip = 64;               // outputs that are worked on together; every matrix has whole strips
-constexpr int kVector = 4 * kLanes;      // bytes of a vector
-constexpr int kWide = 4;                 // strips that are fetched together, so that rows are read four lines at a time
-constexpr int kTileGroups = 64;          // groups of four rows that are interleaved at a time: half of an L1 cache
+constexpr int kLine = 64;            // bytes of a line of the caches
+constexpr int kStrip = 64;           // outputs that are worked on together; every matrix has whole strips
+constexpr int kVector = 4 * kLanes;  // bytes of a vector
+constexpr int kWide = 4;             // strips that are fetched together, so that rows are read four lines at a time
+constexpr int kNear = 512 << 10;     // bytes of a matrix that stays in a cache: its rows need not be read from end to end
+constexpr int kTileGroups = 64;      // groups of four rows that are interleaved at a time: half of an L1 cache
 constexpr int kTileBytes = kTileGroups * 4 * kStrip;  // of one strip
-constexpr int kPanelBytes = 512 << 10;   // of rows that several vectors read one after the other: stays in a cache
-constexpr int kPanel = 1024;             // outputs of such a panel at most
-constexpr int kAhead = 2048;             // bytes that a sequential read is prefetched ahead
+constexpr int kAhead = 2048;         // bytes that a sequential read is prefetched ahead
 
+inline bool near(const Matrix& m) { return m.inputs * m.stride <= kNear; }
 inline int padded(int outputs) { return (outputs + kStrip - 1) / kStrip * kStrip; }
 
 // The nonzero inputs of T vectors: the rows in which any of them is nonzero, in groups of four.
@@ -54,9 +55,19 @@ struct Ahead {
     }
 };
 
+#define INLINED __attribute__((always_inline))
+
+// f(0) .. f(N - 1), whose arguments are constants: arrays that are indexed by them stay in registers.
+template <int N, typename F>
+INLINED inline void repeat(F f) {
+    [&]<int... I>(std::integer_sequence<int, I...>) INLINED {
+        (f(std::integral_constant<int, I>{}), ...);
+    }(std::make_integer_sequence<int, N>{});
+}
+
 template <int GROUPS>
 inline void sweep(const Matrix& m, const int32_t* rows, const uint8_t* words, const int32_t* next, int32_t* acc,
-                  int begin, int end, Ahead& ahead) {
+                  int begin, int end) {
     const uint8_t *row[4 * GROUPS], *soon[4 * GROUPS];
     Bytes events[GROUPS];
     for (int r = 0; r < 4 * GROUPS; r++) {
@@ -66,7 +77,6 @@ inline void sweep(const Matrix& m, const int32_t* rows, const uint8_t* words, co
     for (int g = 0; g < GROUPS; g++) events[g] = spread_word(load_word(words + 4 * g));
     for (int o = begin; o < end; o += kStrip) {
         for (int r = 0; r < 4 * GROUPS; r++) prefetch(soon[r] + o);
-        ahead.step();
         int32_t* sums = acc + (o - begin);
         for (int j = 0; j < kStrip / kVector; j++) {
             Bytes q[GROUPS][4];
@@ -87,15 +97,77 @@ inline void sweep(const Matrix& m, const int32_t* rows, const uint8_t* words, co
 }
 
 // acc[o - begin], one vector: eight rows a sweep over the outputs, so that sums are loaded and stored once for eight.
-inline void rows_one(const Matrix& m, const Events& e, int32_t* acc, int begin, int end, Ahead& ahead) {
+inline void rows_one(const Matrix& m, const Events& e, int32_t* acc, int begin, int end) {
     const Vec start = spread(-kWeightBias * e.totals[0]);
     for (int o = 0; o < end - begin; o += kLanes) store(acc + o, start);
     int g = 0;
     for (; g + 2 <= e.groups; g += 2) {
         const int next = std::min(g + 2, std::max(e.groups - 2, 0));
-        sweep<2>(m, e.rows + 4 * g, e.words + 4 * g, e.rows + 4 * next, acc, begin, end, ahead);
+        sweep<2>(m, e.rows + 4 * g, e.words + 4 * g, e.rows + 4 * next, acc, begin, end);
     }
-    if (g < e.groups) sweep<1>(m, e.rows + 4 * g, e.words + 4 * g, e.rows + 4 * g, acc, begin, end, ahead);
+    if (g < e.groups) sweep<1>(m, e.rows + 4 * g, e.words + 4 * g, e.rows + 4 * g, acc, begin, end);
+}
+
+inline void start_sums(const int32_t* totals, int vectors, int outputs, int32_t* acc, int64_t acc_stride) {
+    for (int t = 0; t < vectors; t++) {
+        const Vec start = spread(-kWeightBias * totals[t]);
+        for (int o = 0; o < outputs; o += kLanes) store(acc + t * acc_stride + o, start);
+    }
+}
+
+// N vectors times PARTS processor vectors (strips, if more than one) of the outputs, with sums in registers: acc[t * acc_stride + i] for output
+// begin + i.
+template <int N, int PARTS>
+inline void direct(const Matrix& m, const Events& e, int begin, int32_t* acc, int64_t acc_stride) {
+    Vec sums[N][PARTS][4];
+    repeat<N>([&](auto t) INLINED {
+        const Vec start = spread(-kWeightBias * e.totals[t]);
+        repeat<PARTS>([&](auto p) INLINED { repeat<4>([&](auto i) INLINED { sums[t][p][i] = start; }); });
+    });
+    const int64_t stride = m.stride, of_vector = e.of_vector, of_group = e.of_group;
+    const uint8_t *data = m.data + begin, *words = e.words;
+    const int32_t* rows = e.rows;
+    for (int g = 0; g < e.groups; g++, rows += 4, words += of_group) {
+        const uint8_t *row0 = data + rows[0] * stride, *row1 = data + rows[1] * stride;
+        const uint8_t *row2 = data + rows[2] * stride, *row3 = data + rows[3] * stride;
+        Bytes events[N];
+        repeat<N>([&](auto t) INLINED { events[t] = spread_word(load_word(words + t * of_vector)); });
+        repeat<PARTS>([&](auto p) INLINED {
+            constexpr int at = p * kVector;
+            Bytes q[4];
+            interleave4(load_bytes(row0 + at), load_bytes(row1 + at), load_bytes(row2 + at), load_bytes(row3 + at), q);
+            repeat<N>([&](auto t) INLINED {
+                repeat<4>([&](auto i) INLINED { sums[t][p][i] = dot_weight(sums[t][p][i], q[i], events[t]); });
+            });
+        });
+    }
+    repeat<N>([&](auto t) INLINED {
+        repeat<PARTS>([&](auto p) INLINED {
+            repeat<4>([&](auto i) INLINED { store(acc + t * acc_stride + p * kStrip + i * 16, sums[t][p][i]); });
+        });
+    });
+}
+
+// N vectors, a strip at a time; two strips where registers suffice.
+template <int N>
+inline void near_strips(const Matrix& m, const Events& e, int32_t* acc, int64_t acc_stride, int begin, int end) {
+    constexpr int kParts = kStrip / kVector;
+    int o = begin;
+    if constexpr (kParts == 1 && N * 2 <= kTokens)
+        for (; o + 2 * kStrip <= end; o += 2 * kStrip) direct<N, 2>(m, e, o, acc + (o - begin), acc_stride);
+    for (; o < end; o += kStrip)
+        for (int j = 0; j < kParts; j++) direct<N, 1>(m, e, o + j * kVector, acc + (o - begin) + j * kLanes, acc_stride);
+}
+
+// Of a matrix in a cache: any number of vectors, up to kTokens of them at a time.
+template <int N = kTokens>
+inline void rows_near(const Matrix& m, Events e, int32_t* acc, int64_t acc_stride, int begin, int end) {
+    for (; e.vectors >= N; e.vectors -= N) {
+        near_strips<N>(m, e, acc, acc_stride, begin, end);
+        e.words += N * e.of_vector, e.totals += N, acc += N * acc_stride;
+    }
+    if constexpr (N > 1)
+        if (e.vectors) rows_near<N - 1>(m, e, acc, acc_stride, begin, end);
 }
 
 // N vectors times `groups` groups of a strip. Weights of part i (16 outputs) of group g: w[i] + g * w_step; events of
@@ -131,13 +203,6 @@ inline void batches(const uint8_t* const w[4], int64_t w_step, const uint8_t* e,
     }
     if constexpr (N > 1)
         if (vectors) batches<N - 1>(w, w_step, e, e_vector, e_group, groups, acc, acc_stride, vectors, ahead);
-}
-
-inline void start_sums(const int32_t* totals, int vectors, int outputs, int32_t* acc, int64_t acc_stride) {
-    for (int t = 0; t < vectors; t++) {
-        const Vec start = spread(-kWeightBias * totals[t]);
-        for (int o = 0; o < outputs; o += kLanes) store(acc + t * acc_stride + o, start);
-    }
 }
 
 // Interleaves `strips` strips of `groups` groups of rows: tile [strips][groups][4][kStrip].
@@ -179,17 +244,13 @@ inline void rows_strips(const Matrix& m, const Events& e, int32_t* acc, int64_t 
     }
 }
 
-// Outputs of the panel in which vectors read the rows one after the other.
-inline int panel_of(const Events& e) {
-    const int fits = kPanelBytes / (4 * std::max(e.groups, 1)) / (kWide * kStrip);
-    return std::clamp(fits, 1, kPanel / (kWide * kStrip)) * kWide * kStrip;
-}
-
-// acc[t * acc_stride + o - begin] of the outputs [begin, end), each vector with the rows of its own. The same rows of
-// the `after` outputs that follow are fetched meanwhile.
-inline void rows_each(const Matrix& m, const Events& e, int32_t* acc, int64_t acc_stride, int begin, int end, int after) {
-    Ahead ahead{m.data + end, e.rows, m.stride, after / kStrip, after ? 4 * e.groups : 0};
-    for (int t = 0; t < e.vectors; t++) rows_one(m, e.each[t], acc + t * acc_stride, begin, end, ahead);
+// Each vector with the rows of its own; they stay in a cache from one vector to the next.
+inline void rows_each(const Matrix& m, const Events& e, int32_t* acc, int64_t acc_stride, int begin, int end) {
+    for (int t = 0; t < e.vectors; t++)
+        if (near(m))
+            rows_near(m, e.each[t], acc + t * acc_stride, 0, begin, end);
+        else
+            rows_one(m, e.each[t], acc + t * acc_stride, begin, end);
 }
 
 // ---- by output ---------------------------------------------------------------------------------
@@ -262,7 +323,7 @@ inline int64_t read_sum(const uint8_t* data, int64_t size) {
 // ---- either ------------------------------------------------------------------------------------
 
 // Calls use(first, count, acc, acc_stride) for the outputs [begin, end), multiples of kStrip, a part at a time:
-// acc[t * acc_stride + i] is the sum of vector t for output first + i. `acc` holds max(end - begin, kPanel * T),
+// acc[t * acc_stride + i] is the sum of vector t for output first + i. `acc` holds max(end - begin, kWide * kStrip * T),
 // `tile` kWide * kTileBytes.
 template <typename Use>
 inline void multiply(const Matrix& m, const Events& events, const Dense& dense, int begin, int end, int32_t* acc,
@@ -270,23 +331,28 @@ inline void multiply(const Matrix& m, const Events& events, const Dense& dense, 
     const int vectors = m.by_row ? events.vectors : dense.vectors;
     if (begin >= end) return;
     if (vectors == 1 && m.by_row) {
-        Ahead none{};
-        rows_one(m, events, acc, begin, end, none);
+        if (near(m))
+            rows_near(m, events, acc, 0, begin, end);
+        else
+            rows_one(m, events, acc, begin, end);
         use(begin, end - begin, acc, 0);
         return;
     }
-    const bool each = m.by_row && events.each;
-    const int most = each ? panel_of(events) : m.by_row ? kWide * kStrip : kStrip;
+    const int most = m.by_row ? kWide * kStrip : kStrip;
     for (int o = begin; o < end; o += most) {
         const int size = std::min(most, end - o), after = std::min(most, end - o - size);
-        if (each)
-            rows_each(m, events, acc, most, o, o + size, after);
-        else if (m.by_row)
+        if (!m.by_row) {
+            if (vectors == 1)
+                blocks_one(m, dense, acc, o, o + size);
+            else
+                blocks_strip(m, dense, acc, most, o, after > 0);
+        } else if (events.each) {
+            rows_each(m, events, acc, most, o, o + size);
+        } else if (near(m) && vectors <= 2 * kTokens) {  // for more, interleaving once and for all is better
+            rows_near(m, events, acc, most, o, o + size);
+        } else {
             rows_strips(m, events, acc, most, o, size / kStrip, after, tile);
-        else if (vectors == 1)
-            blocks_one(m, dense, acc, o, o + size);
-        else
-            blocks_strip(m, dense, acc, most, o, after > 0);
+        }
         use(o, size, acc, most);
     }
 }

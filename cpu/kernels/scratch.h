@@ -72,7 +72,7 @@ struct Private {
 
     void reserve(const Model& m, int items) {
         const int widest = std::max({3 * m.width, m.ffn, m.head.fused.by_row ? m.vocab : 0});
-        acc.resize(std::max(padded(widest), kPanel * items) + 16);
+        acc.resize(std::max(padded(widest), kWide * kStrip * items) + 16);
         totals.resize(items), best.resize(items), best_token.resize(items);
         output.resize(m.width), tile.resize(kWide * kTileBytes + kLine);
     }

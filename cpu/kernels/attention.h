@@ -6,14 +6,15 @@
 
 namespace symlight {
 
-constexpr int kSlotsAhead = 16;  // that values are fetched ahead
+constexpr int kSlotsAhead = 16;         // that values are fetched ahead
+constexpr int kNearRing = 16 << 10;     // bytes of values that need not be fetched ahead
 constexpr int kMaxSlots = 512, kMaxWidth = 2048, kMaxHeads = 64;
 
 struct AttentionBuffers {
     alignas(64) int32_t dots[kMaxHeads][kMaxSlots];  // [head][slot]: q . k, then the weight
     alignas(64) int32_t distances[kMaxSlots];
-    alignas(64) uint8_t positive[kMaxSlots];
-    int32_t slots[kMaxSlots + kSlotsAhead + 20];  // those whose weight is not zero
+    int32_t places[kMaxSlots + kSlotsAhead + 20];  // slots whose weight is not zero; then where their values begin
+    int32_t kept[kMaxSlots + 20];                  // their weights
     int32_t low[kMaxSlots / 4 + 1], high[kMaxSlots / 4 + 1];  // their weights' digits, four bytes a word
     alignas(64) int32_t num[256 + kVector];
     alignas(64) int32_t sums[4][kLanes];
@@ -56,11 +57,19 @@ inline void ring_distances(const Model& m, int64_t position, int populated, int3
 
 // dots[head][slot] of the four slots at k. With BOUNCE their rows may end near the end of the ring.
 template <bool BOUNCE>
-inline void four_dots(const int8_t* const k[4], int d, int first, int last, const int8_t* end, int slot,
+inline void four_dots(const int8_t* const k[4], const int8_t* q, int d, int first, int last, const int8_t* end, int slot,
                       AttentionBuffers& b) {
     const int vectors = (d + kVector - 1) / kVector;
-    const int8_t* query = b.query;
-    for (int head = first; head < last; head++) {
+    int head = first;
+    if constexpr (kHalves && !BOUNCE)  // two heads share a vector of the processor
+        for (; 2 * d == kVector && head + 2 <= last; head += 2) {
+            const Bytes both = load_bytes(q + head * d);
+            Vec acc[4];
+            for (int r = 0; r < 4; r++) acc[r] = dot_key(zero(), load_bytes(k[r] + head * d), both);
+            sum4_halves(acc, b.dots[head - first] + slot, b.dots[head + 1 - first] + slot);
+        }
+    for (; head < last; head++) {
+        const int8_t* query = b.query + (head - first) * vectors * kVector;
         Vec acc[4];
         for (int r = 0; r < 4; r++) acc[r] = zero();
         for (int v = 0; v < vectors; v++, query += kVector) {
@@ -75,7 +84,7 @@ inline void four_dots(const int8_t* const k[4], int d, int first, int last, cons
 }
 
 // dots[head][slot] of all populated slots: reads the ring from end to end.
-inline void attention_dots(const Model& m, int first, int last, const int8_t* ring, int populated,
+inline void attention_dots(const Model& m, int first, int last, const int8_t* q, const int8_t* ring, int populated,
                            AttentionBuffers& b) {
     const int d = m.head_width, read = (last - 1) * d + (d + kVector - 1) / kVector * kVector;  // of a row
     const int8_t* end = ring + int64_t(m.slots) * m.width;
@@ -83,46 +92,46 @@ inline void attention_dots(const Model& m, int first, int last, const int8_t* ri
         const int8_t* k[4];
         for (int r = 0; r < 4; r++) k[r] = ring + int64_t(std::min(slot + r, populated - 1)) * m.width;
         if (k[3] + read <= end)
-            four_dots<false>(k, d, first, last, end, slot, b);
+            four_dots<false>(k, q, d, first, last, end, slot, b);
         else
-            four_dots<true>(k, d, first, last, end, slot, b);
+            four_dots<true>(k, q, d, first, last, end, slot, b);
     }
 }
 
 // Turns the dots of a head into weights; gives their sum.
 inline int32_t attention_weights(int32_t unit, int32_t bias, int32_t slope, int populated, int32_t* __restrict dots,
-                                 const int32_t* __restrict distances, uint8_t* __restrict positive) {
+                                 const int32_t* __restrict distances) {
     int32_t den = 0;
     for (int slot = 0; slot < populated; slot++) {
         const int32_t weight = clamp((dots[slot] - bias) * unit - slope * distances[slot], 0, 32767);
         dots[slot] = weight;
-        positive[slot] = weight != 0;
         den += weight;
     }
     return den;
 }
 
-// The digits of the weights that are not zero, in the order of `slots`, filled up with zeros to a multiple of four.
-inline void weight_digits(const int32_t* __restrict weights, const int32_t* __restrict slots, int count,
+// Digits of weights, filled up with zeros to a multiple of four; and where the values of their slots begin.
+inline void weight_digits(const int32_t* __restrict weights, int count, int width, int32_t* __restrict places,
                           uint8_t* __restrict low, uint8_t* __restrict high) {
-    for (int i = 0; i < count; i++) {
-        const int32_t weight = weights[slots[i]];
-        low[i] = uint8_t(weight), high[i] = uint8_t(weight >> 8);
-    }
-    for (int i = count; i % 4; i++) low[i] = high[i] = 0;
+    for (int i = 0; i < count; i++) low[i] = uint8_t(weights[i]), high[i] = uint8_t(weights[i] >> 8);
+    for (int i = 0; i < count; i++) places[i] *= width;
+    const int behind = (count + 3) / 4 * 4;
+    for (int i = count; i < behind; i++) low[i] = high[i] = 0;
+    std::fill(places + count, places + behind + kSlotsAhead, places[count - 1]);
 }
 
 // Adds weighted values of groups of four slots: low and high digits apart. `v`: the first of the elements in slot 0.
-template <bool BOUNCE>
-inline void weigh_values(const int8_t* v, int64_t width, const int8_t* end, int groups, AttentionBuffers& b, Vec low[4],
-                         Vec high[4]) {
+// FAR: the ring is in no near cache.
+template <bool BOUNCE, bool FAR>
+inline void weigh_values(const int8_t* v, const int8_t* end, int groups, AttentionBuffers& b, Vec low[4], Vec high[4]) {
     Vec l[4], h[4];
     for (int i = 0; i < 4; i++) l[i] = h[i] = zero();
-    for (int g = 0; g < groups; g++) {
+    const int32_t* places = b.places;
+    for (int g = 0; g < groups; g++, places += 4) {
         Bytes four[4], q4[4];
         for (int r = 0; r < 4; r++) {
-            const int8_t* at = v + b.slots[4 * g + r] * width;
-            prefetch(v + b.slots[4 * g + kSlotsAhead + r] * width);
+            const int8_t* at = v + places[r];
+            if constexpr (FAR) prefetch(v + places[kSlotsAhead + r]);
             four[r] = BOUNCE ? ring_bytes(at, end, b.bounce[r]) : load_bytes(at);
         }
         interleave4(four[0], four[1], four[2], four[3], q4);
@@ -139,18 +148,20 @@ inline void weigh_values(const int8_t* v, int64_t width, const int8_t* end, int 
 inline void attention_values(const Model& m, int head, const int8_t* ring, int populated, int64_t den,
                              const int32_t* weights, AttentionBuffers& b) {
     const int d = m.head_width;
-    const int count = nonzero(reinterpret_cast<const int8_t*>(b.positive), populated, b.slots);
+    const int count = keep_nonzero(weights, populated, b.places, b.kept);
     const int groups = (count + 3) / 4;
-    std::fill(b.slots + count, b.slots + 4 * groups + kSlotsAhead, b.slots[count - 1]);
-    weight_digits(weights, b.slots, count, reinterpret_cast<uint8_t*>(b.low), reinterpret_cast<uint8_t*>(b.high));
+    const int64_t last = b.places[count - 1] * int64_t(m.width);
+    weight_digits(b.kept, count, m.width, b.places, reinterpret_cast<uint8_t*>(b.low), reinterpret_cast<uint8_t*>(b.high));
     const int8_t* end = ring + int64_t(m.slots) * m.width;
     for (int at = 0; at < d; at += kVector) {
         const int8_t* v = ring + head * d + at;
         Vec low[4], high[4];
-        if (v + b.slots[count - 1] * int64_t(m.width) + kVector <= end)
-            weigh_values<false>(v, m.width, end, groups, b, low, high);
+        if (v + last + kVector > end)
+            weigh_values<true, false>(v, end, groups, b, low, high);
+        else if (populated * m.width > kNearRing)
+            weigh_values<false, true>(v, end, groups, b, low, high);
         else
-            weigh_values<true>(v, m.width, end, groups, b, low, high);
+            weigh_values<false, false>(v, end, groups, b, low, high);
         for (int i = 0; i < 4; i++) {
             int32_t upper[kLanes];
             store(b.sums[i], low[i]), store(upper, high[i]);
@@ -174,11 +185,11 @@ inline void attention(const Model& m, int first, int last, const int8_t* q, cons
     const int populated = int(std::min<int64_t>(position + 1, m.slots));
     ring_distances(m, position, populated, b.distances);
     pad_queries(m, first, last, q, b);
-    attention_dots(m, first, last, ring_k, populated, b);
+    attention_dots(m, first, last, q, ring_k, populated, b);
     for (int head = first; head < last; head++) {
         int32_t* dots = b.dots[head - first];
         const int64_t den = attention_weights(1 << m.score_frac, kKeyBias * b.totals[head - first], m.slopes[head],
-                                              populated, dots, b.distances, b.positive);
+                                              populated, dots, b.distances);
         if (den == 0) {
             std::fill(o + head * d, o + (head + 1) * d, 0);
             continue;

@@ -6,6 +6,9 @@
 //   dot_key(acc, k, x)      the same of two signed vectors; k comes from a ring
 //   dot_value(acc, v, d)    the same of signed values and unsigned digits
 //   sum4(v, sums)           the sums of the lanes of four Vecs
+//   sum4_halves(v, low, high)   the same of each half of the lanes, where kHalves
+//   keep_nonzero(x, count, places, kept)   the nonzero ones of x, in order, and where they were; gives their number. May
+//                           write 16 entries too many, and read up to the next multiple of 64 bytes
 //   nonzero(x, count, rows) the indices of nonzero bytes, in order; gives their number. May write 16 entries too many,
 //                           and read up to the next multiple of 64 bytes
 //
@@ -28,6 +31,20 @@
 #endif
 
 namespace symlight {
+
+#if !defined(__AVX512VNNI__) || defined(SYMLIGHT_PLAIN)
+constexpr bool kHalves = false;
+inline void sum4_halves(const Vec*, int32_t*, int32_t*) {}
+
+inline int keep_nonzero(const int32_t* __restrict x, int count, int32_t* __restrict places, int32_t* __restrict kept) {
+    int found = 0;
+    for (int i = 0; i < count; i++) {
+        places[found] = i, kept[found] = x[i];
+        found += x[i] != 0;
+    }
+    return found;
+}
+#endif
 
 inline int32_t load_word(const void* from) {
     int32_t word;

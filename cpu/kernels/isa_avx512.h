@@ -37,6 +37,31 @@ inline void sum4(const Vec v[4], int32_t sums[4]) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(sums), quarter);
 }
 
+constexpr bool kHalves = true;
+inline void sum4_halves(const Vec v[4], int32_t low[4], int32_t high[4]) {
+    const Vec ab = _mm512_add_epi32(_mm512_unpacklo_epi32(v[0], v[1]), _mm512_unpackhi_epi32(v[0], v[1]));
+    const Vec cd = _mm512_add_epi32(_mm512_unpacklo_epi32(v[2], v[3]), _mm512_unpackhi_epi32(v[2], v[3]));
+    const Vec all = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+    const Vec both = _mm512_add_epi32(all, _mm512_shuffle_i64x2(all, all, 0xB1));  // lanes of 16 bytes: 0 + 1, 2 + 3
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(low), _mm512_castsi512_si128(both));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(high), _mm512_extracti32x4_epi32(both, 2));
+}
+
+inline int keep_nonzero(const int32_t* x, int count, int32_t* places, int32_t* kept) {
+    int found = 0;
+    __m512i index = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    for (int i = 0; i < count; i += 16) {
+        const __m512i values = _mm512_loadu_si512(x + i);
+        __mmask16 mask = _mm512_test_epi32_mask(values, values);
+        if (count - i < 16) mask &= __mmask16((1u << (count - i)) - 1);
+        _mm512_storeu_si512(places + found, _mm512_maskz_compress_epi32(mask, index));
+        _mm512_storeu_si512(kept + found, _mm512_maskz_compress_epi32(mask, values));
+        found += __builtin_popcount(mask);
+        index = _mm512_add_epi32(index, _mm512_set1_epi32(16));
+    }
+    return found;
+}
+
 inline int nonzero(const int8_t* x, int count, int32_t* rows) {
     int found = 0;
     const __m512i step = _mm512_set1_epi32(16);

@@ -55,8 +55,9 @@ def _cells() -> list[Cell]:
                 if (layout, dense) != ("columns", True):  # by column nothing can be skipped
                     cells.append(Cell(name, "ours", "decode", what, _decode))
     for drafts in (False, True):
-        name = "quoting_drafts" if drafts else "quoting_plain"
-        cells.append(Cell(name, "ours", "quoting", {"tokens": 120, "drafts": drafts}, lambda x: x))
+        how, what = "drafts" if drafts else "plain", {"tokens": 120, "drafts": drafts}
+        cells.append(Cell(f"quoting_{how}", "ours", "quoting", what, lambda x: x))
+        cells.append(Cell(f"given_{how}", "ours", "given", what, lambda x: x))
     for reference in (True, False):
         what = {"prefix": 32, "tokens": 64, "reference": reference}
         name = "golden_reference" if reference else "golden_engine"

@@ -5,13 +5,16 @@ from statistics import median
 
 import numpy as np
 
-from symlight.cpu.engine import Engine, Feed, Session, Want
+from symlight.cpu.drafts import MOST, NgramDrafts
+from symlight.cpu.engine import Engine, Fed, Feed, Session, Undo, Want
 from symlight.cpu.isa import find
 from symlight.cpu.layout import BY_ROW, MATRICES
 from symlight.cpu.library import Library
 from symlight.cpu.store import stored_weights
 from symlight.cpu.weights import Weights
+from symlight.host.device.choosing import PLAIN
 from symlight.host.device.cpu_machine import CpuMachine
+from symlight.host.device.cpu_run import Run
 from symlight.host.device.packages import open_package
 from symlight.host.device.reference_machine import ReferenceMachine
 from symlight.model.package import load_package
@@ -23,6 +26,17 @@ QUOTING = (  # the text of a public-domain book, and its beginning once more: wh
     "And God said, Let there be light: and there was light. And God saw the light, that it was good: and God "
     "divided the light from the darkness.\nAnd God said, Let there be light: and there was light. And God saw"
 )
+
+
+class Given(Run):
+    """A run whose tokens are given: its passes are those of a model that writes this text itself."""
+
+    def __init__(self, text: list[int], *arguments):
+        super().__init__(*arguments)
+        self._text = text
+
+    def _chosen(self, fed: Fed, index: int, position: int) -> int:
+        return self._text[len(self.tokens) + index]
 
 
 class Ours:
@@ -96,6 +110,21 @@ class Ours:
 
         return [seconds / count for seconds in seconds_of(step, tokens, threads)]
 
+    def given(self, tokens: int, drafts: bool) -> dict:
+        """The text of `Quoting` on this model, whose random weights would write none: seconds a token."""
+        machine, quoting = self.engine(), Quoting()
+        text = quoting.run(tokens, False)["tokens"]
+        session = Session.new(machine.shape)
+        guesses = NgramDrafts() if drafts else None
+        run = Given(text, machine, session, PLAIN, guesses, Undo(machine.shape, MOST + 1) if drafts else None)
+        *ingested, session.state.pending = quoting.prompt
+        run.ingest(ingested)
+        if guesses is not None:
+            guesses.append(quoting.prompt)
+        (seconds,) = seconds_of(lambda: run.generate(tokens, None, None), 1, machine.threads)
+        fared = None if run.drafts is None else run.drafts.to_json()
+        return {"seconds": seconds / tokens, "drafts": fared, "tokens": run.tokens}
+
     def golden(self, prefix: int, tokens: int, reference: bool) -> float:
         """Seconds of the golden model beside a run."""
         machine = ReferenceMachine(self._package.model) if reference else CpuMachine(self.engine())
@@ -110,13 +139,13 @@ class Quoting:
         package = open_package("demo")
         engine = Engine(Weights.pack(package.model), 1)
         self._machines = {drafts: CpuMachine(engine, drafts=drafts) for drafts in (False, True)}
-        self._prompt = package.encode(QUOTING)
+        self.prompt = package.encode(QUOTING)
 
     def run(self, tokens: int, drafts: bool) -> dict:
         """Seconds a token, and how the drafts fared."""
         machine = self._machines[drafts]
         machine.reset()
-        machine.run(self._prompt, 0, None)
+        machine.run(self.prompt, 0, None)
         results = []
         (seconds,) = seconds_of(lambda: results.append(machine.run([], tokens, None)), 1, 1)
         fared = results[0].drafts
@@ -129,5 +158,5 @@ class Quoting:
 
 if __name__ == "__main__":
     ours, quoting = Ours(sys.argv[1]), Quoting()
-    names = ("bandwidth", "decode", "prefill", "sessions", "golden")
+    names = ("bandwidth", "decode", "prefill", "sessions", "given", "golden")
     answer({name: getattr(ours, name) for name in names} | {"quoting": quoting.run})

@@ -1,7 +1,8 @@
 """`python -m symlight.tools.bench_cpu.run`: measure the CPU engine and its peers; cpu.json, plot, table.
 
 Every round measures every cell once, in workers of their own, so that a change of the machine's load meets
-all alike. Figures are medians over the rounds; ratios are medians of the ratios within a round.
+all alike. Figures are medians over the rounds; ratios are medians of the ratios within a round. What was
+measured is kept in the build folder, so that a run that was interrupted, or had a time limit, goes on.
 """
 
 import argparse
@@ -11,8 +12,10 @@ import platform
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import symlight
@@ -60,9 +63,12 @@ class Worker:
         self._process.wait(WAIT)
 
 
+Workers = dict[str, Worker | str]  # a text says why there is none
+
+
 @contextmanager
-def workers(package: Package, peers: str, build: Path, wanted: set[str]) -> Iterator[dict[str, Worker | str]]:
-    """The wanted workers by name; a text says why there is none."""
+def workers(package: Package, peers: str, build: Path, wanted: set[str]) -> Iterator[Workers]:
+    """The wanted workers by name."""
     shape, sizes = package.shape, matrix_sizes(package.shape)
     of_layers = shape.layers * sum(a * b for name, (a, b) in sizes.items() if name not in ("prior", "fused"))
     of_head = sum(sizes[name][0] * sizes[name][1] for name in ("prior", "fused"))
@@ -75,7 +81,7 @@ def workers(package: Package, peers: str, build: Path, wanted: set[str]) -> Iter
         "torch_int8": [peers, str(HERE / "torch_worker.py"), model, "int8"],
     }
     with ExitStack() as stack:
-        found: dict[str, Worker | str] = {}
+        found: Workers = {}
         for name in sorted(wanted):
             command = commands[name]
             try:
@@ -88,16 +94,65 @@ def workers(package: Package, peers: str, build: Path, wanted: set[str]) -> Iter
         yield found
 
 
-def one_round(found: dict[str, Worker | str], cells: list[Cell]) -> Round:
-    """Every cell once."""
-    result = {}
-    for cell in cells:
-        worker = found[cell.worker]
-        if not isinstance(worker, str):
-            result[cell.name] = cell.seconds(worker.ask(cell.request, **cell.arguments))
-            shown = {key: value for key, value in result[cell.name].items() if key != "tokens"}
-            print(f"  {cell.name}: {shown}", file=sys.stderr)
-    return result
+@dataclass
+class Record:
+    """What was measured so far, in `file`; `about` must stay the same from run to run."""
+
+    file: Path
+    about: dict
+    rounds: list[Round] = field(default_factory=list)
+    notes: dict[str, dict] = field(default_factory=dict)  # of the workers
+
+    @classmethod
+    def read(cls, file: Path, about: dict) -> "Record":
+        """The record that is there, if it is of the same thing; else an empty one."""
+        record = cls(file, about)
+        with suppress(OSError, ValueError):
+            known = json.loads(file.read_text(encoding="utf-8"))
+            if known["about"] == about:
+                record.rounds, record.notes = known["rounds"], known["notes"]
+        return record
+
+    def write(self) -> None:
+        parts = {"about": self.about, "rounds": self.rounds, "notes": self.notes}
+        write_whole(self.file, json.dumps(parts) + "\n")
+
+
+def measure(
+    found: dict[str, Worker | str], cells: list[Cell], rounds: int, record: Record, end: float
+) -> bool:
+    """Every cell once a round, unless it is in the record; False when the time ended before that."""
+    for number in range(rounds):
+        if number == len(record.rounds):
+            record.rounds.append({})
+        one = record.rounds[number]
+        for cell in cells:
+            worker = found[cell.worker]
+            if isinstance(worker, str) or cell.name in one or (cell.once and number):
+                continue
+            if time.monotonic() > end:
+                return False
+            one[cell.name] = cell.seconds(worker.ask(cell.request, **cell.arguments))
+            record.write()
+            shown = {key: value for key, value in one[cell.name].items() if key != "tokens"}
+            print(f"  round {number + 1} of {rounds}, {cell.name}: {shown}", file=sys.stderr)
+    return True
+
+
+def note_workers(found: Workers, record: Record) -> None:
+    """What the workers say about themselves; of several runs the largest memory."""
+    for name, worker in found.items():
+        if isinstance(worker, str):
+            record.notes[name] = {"missing": worker}
+            continue
+        known = record.notes.get(name, {})
+        note = {"peak_mb": max(known.get("peak_mb", 0.0), round(worker.ask("peak_mb"), 1))}
+        if name != "ours":
+            note["about"] = worker.ask("about")
+        if name == "llama":
+            note["bytes"] = worker.ask("bytes")
+        record.notes[name] = note
+    record.write()
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -111,36 +166,47 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="", help="measure the cells whose names match this expression")
     parser.add_argument("--readme", type=Path, help="page whose table is rewritten")
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=float("inf"),
+        help="seconds; the same command then goes on",
+    )
     given = parser.parse_args(arguments)
     given.build.mkdir(parents=True, exist_ok=True)
     package = load_package(given.model) if given.model else table.table_package(room(None, ""), table.MODEL)
     cells = [cell for cell in CELLS if re.search(given.only, cell.name)]
+    about = {
+        "commit": commit(),
+        "version": symlight.__version__,
+        "machine": f"{platform.machine()}, {_processor()}",
+        "package": package.digest,
+        "synthetic": package.meta.synthetic,
+        "rounds": given.rounds,
+        "cells_measured": given.only or "all",
+    }
+    record = Record.read(given.build / "cpu-rounds.json", about)
+    end = time.monotonic() + given.limit
     with workers(package, given.peers, given.build, {cell.worker for cell in cells}) as found:
-        rounds = []
-        for number in range(given.rounds):
-            print(f"round {number + 1} of {given.rounds}", file=sys.stderr)
-            rounds.append(one_round(found, [cell for cell in cells if number == 0 or not cell.once]))
-        running = {name: worker for name, worker in found.items() if not isinstance(worker, str)}
-        result = {
-            "commit": commit(),
-            "version": symlight.__version__,
-            "machine": f"{platform.machine()}, {_processor()}",
-            "package": package.digest,
-            "synthetic": package.meta.synthetic,
-            "rounds": given.rounds,
-            "load_average": round(os.getloadavg()[1], 1),
-            "cells_measured": given.only or "all",
-            "peak_mb": {name: round(worker.ask("peak_mb"), 1) for name, worker in running.items()},
-            "peers": {name: w.ask("about") for name, w in running.items() if name != "ours"},
-            "llama_bytes": running["llama"].ask("bytes") if "llama" in running else None,
-            "not_measured": {name: worker for name, worker in found.items() if isinstance(worker, str)}
-            | {"rwkv7": "llama-cpp-python does not bring llama.cpp's converter, which would make the model"},
-            **figures(rounds),
-        }
+        complete = measure(found, cells, given.rounds, record, end)
+        note_workers(found, record)
+    if not complete:
+        raise SystemExit(f"the time ended; the same command goes on ({record.file})")
+    notes = record.notes
+    result = {
+        **about,
+        "load_average": round(os.getloadavg()[1], 1),
+        "peak_mb": {name: note["peak_mb"] for name, note in notes.items() if "peak_mb" in note},
+        "peers": {name: note["about"] for name, note in notes.items() if "about" in note},
+        "llama_bytes": notes.get("llama", {}).get("bytes"),
+        "not_measured": {name: note["missing"] for name, note in notes.items() if "missing" in note},
+        **figures(record.rounds),
+    }
     write_whole(given.out / "cpu.json", json.dumps(result, indent=1) + "\n")
     plot(result, given.out / "cpu.png")
     if given.readme is not None:
         write_table(result, given.readme)
+    record.file.unlink()
     print(json.dumps(result["ratios"], indent=1))
 
 

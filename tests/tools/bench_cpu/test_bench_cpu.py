@@ -8,9 +8,9 @@ import pytest
 from symlight.model.config import preset
 from symlight.model.package import PackageMeta, save_package
 from symlight.model.synthetic import random_model
-from symlight.tools.bench_cpu.cells import CELLS
+from symlight.tools.bench_cpu.cells import CELLS, Cell
 from symlight.tools.bench_cpu.report import BEGIN, END, MEANING, MUST, figures, write_table
-from symlight.tools.bench_cpu.run import Worker
+from symlight.tools.bench_cpu.run import Record, Worker, measure
 
 RESULT = {"machine": "a machine", "rounds": 3, "commit": "abc"}
 
@@ -39,9 +39,10 @@ def test_a_missing_peer_has_no_ratio():
     assert "decode_over_llamacpp_q8" not in figures([one])["ratios"]
 
 
-def test_drafts_that_change_the_text_are_found():
+@pytest.mark.parametrize("case", ["quoting", "given"])
+def test_drafts_that_change_the_text_are_found(case):
     one = made_up(1.0)
-    one["quoting_drafts"]["tokens"] = [2]
+    one[f"{case}_drafts"]["tokens"] = [2]
     with pytest.raises(AssertionError, match="drafts changed the text"):
         figures([one])
 
@@ -71,6 +72,35 @@ def test_our_worker(tmp_path):
         assert worker.ask("peak_mb") > 1
     finally:
         worker.close()
+
+
+class Counting:
+    """A worker that counts what it is asked."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def ask(self, request: str, **arguments) -> list[float]:
+        self.asked += 1
+        return [float(self.asked)]
+
+
+def test_a_run_goes_on_where_it_ended(tmp_path):
+    worker, cells = (
+        Counting(),
+        [Cell("often", "w", "x"), Cell("once", "w", "x", once=True), Cell("not", "n", "x")],
+    )
+    found, about, file = {"w": worker, "n": "missing"}, {"commit": "a"}, tmp_path / "rounds.json"
+    assert not measure(found, cells, 2, Record.read(file, about), end=0.0) and worker.asked == 0
+    assert measure(found, cells, 1, Record.read(file, about), end=float("inf")) and worker.asked == 2
+    record = Record.read(file, about)
+    assert measure(found, cells, 2, record, end=float("inf")) and worker.asked == 3
+    assert record.rounds == [
+        {"often": {"seconds": 1.0}, "once": {"seconds": 2.0}},
+        {"often": {"seconds": 3.0}},
+    ]
+    assert Record.read(file, about).rounds == record.rounds
+    assert Record.read(file, {"commit": "b"}).rounds == []  # of another commit
 
 
 def test_a_worker_that_ends_is_an_error():

@@ -30,6 +30,10 @@ class Cell:
     once: bool = False
 
 
+def _memory(worker: str) -> Cell:
+    return Cell(f"memory_{worker}", worker, "peak_mb", {}, lambda x: {"peak_mb": x}, once=True)
+
+
 def _cells() -> list[Cell]:
     cells = []
     for threads in (1, 2):
@@ -40,9 +44,12 @@ def _cells() -> list[Cell]:
             what = here | {"prefix": prefix, "tokens": TOKENS}
             cells.append(Cell(f"ours_p{prefix}_{one}", "ours", "decode", what, _decode))
             cells.append(Cell(f"llama_p{prefix}_{one}", "llama", "decode", what))
+            cells.append(Cell(f"rwkv7_p{prefix}_{one}", "rwkv7", "decode", what))
             few = what | {"tokens": 4}
             for kind in ("fp32", "int8"):
                 cells.append(Cell(f"torch_{kind}_p{prefix}_{one}", f"torch_{kind}", "decode", few))
+            if (threads, prefix) == (1, PREFIXES[0]):  # before they do anything else
+                cells += [_memory(name) for name in ("ours", "llama", "rwkv7", "torch_fp32", "torch_int8")]
         cells.append(Cell(f"ours_prefill256_{one}", "ours", "prefill", here | {"prefix": 256}))
         cells.append(Cell(f"llama_prefill256_{one}", "llama", "prefill", here | {"prefix": 256}))
         cells.append(

@@ -89,7 +89,7 @@ def figures(rounds: list[Round]) -> dict:
         if "drafts" in values[0]:
             cells[name]["drafts"] = values[0]["drafts"]
     for case in ("quoting", "given"):
-        texts = [rounds[0][f"{case}_{how}"]["tokens"] for how in ("plain", "drafts")]
+        texts = [rounds[0].get(f"{case}_{how}", {}).get("tokens") for how in ("plain", "drafts")]
         assert texts[0] == texts[1], "drafts changed the text"
     return {
         "ratios": {name: round(median(one[name] for one in by_round), 4) for name in names},
@@ -112,6 +112,7 @@ def plot(result: dict, file: Path) -> None:
     engines = {
         "ours": "symlight",
         "llama": "llama.cpp Q8_0",
+        "rwkv7": "RWKV-7 Q8_0",
         "torch_int8": "torch INT8",
         "torch_fp32": "torch FP32",
     }

@@ -43,7 +43,7 @@ class Worker:
         )
         assert self._process.stdin and self._process.stdout
         self._input, self._output = self._process.stdin, self._process.stdout
-        self._read()
+        self.requests: list[str] = self._read()["ready"]
 
     def _read(self) -> dict:
         line = self._output.readline()
@@ -72,11 +72,13 @@ def workers(package: Package, peers: str, build: Path, wanted: set[str]) -> Iter
     shape, sizes = package.shape, matrix_sizes(package.shape)
     of_layers = shape.layers * sum(a * b for name, (a, b) in sizes.items() if name not in ("prior", "fused"))
     of_head = sum(sizes[name][0] * sizes[name][1] for name in ("prior", "fused"))
-    llama = [of_layers, of_head, shape.layers, shape.width]
+    llama = [str(HERE / "llama_worker.py"), str(build / "llama-q8_0.gguf"), "llama"]
+    weights = map(str, (of_layers, of_head, shape.layers, shape.width))
     model = json.dumps(shape.to_json())
     commands = {
         "ours": [sys.executable, "-m", "symlight.tools.bench_cpu.ours", str(package.path)],
-        "llama": [peers, str(HERE / "llama_worker.py"), str(build / "llama-q8_0.gguf"), *map(str, llama)],
+        "llama": [peers, *llama, *weights],
+        "rwkv7": [peers, str(HERE / "llama_worker.py"), str(build / "rwkv7-q8_0.gguf"), "rwkv7"],
         "torch_fp32": [peers, str(HERE / "torch_worker.py"), model, "fp32"],
         "torch_int8": [peers, str(HERE / "torch_worker.py"), model, "int8"],
     }
@@ -140,16 +142,15 @@ def measure(
 
 
 def note_workers(found: Workers, record: Record) -> None:
-    """What the workers say about themselves; of several runs the largest memory."""
+    """What the workers say about themselves."""
     for name, worker in found.items():
         if isinstance(worker, str):
             record.notes[name] = {"missing": worker}
             continue
-        known = record.notes.get(name, {})
-        note = {"peak_mb": max(known.get("peak_mb", 0.0), round(worker.ask("peak_mb"), 1))}
+        note = {}
         if name != "ours":
             note["about"] = worker.ask("about")
-        if name == "llama":
+        if "bytes" in worker.requests:
             note["bytes"] = worker.ask("bytes")
         record.notes[name] = note
     record.write()
@@ -173,7 +174,8 @@ def main(arguments: list[str] | None = None) -> None:
         help="seconds; the same command then goes on",
     )
     given = parser.parse_args(arguments)
-    given.build.mkdir(parents=True, exist_ok=True)
+    for folder in (given.build, given.out):
+        folder.mkdir(parents=True, exist_ok=True)
     package = load_package(given.model) if given.model else table.table_package(room(None, ""), table.MODEL)
     cells = [cell for cell in CELLS if re.search(given.only, cell.name)]
     about = {
@@ -196,9 +198,8 @@ def main(arguments: list[str] | None = None) -> None:
     result = {
         **about,
         "load_average": round(os.getloadavg()[1], 1),
-        "peak_mb": {name: note["peak_mb"] for name, note in notes.items() if "peak_mb" in note},
         "peers": {name: note["about"] for name, note in notes.items() if "about" in note},
-        "llama_bytes": notes.get("llama", {}).get("bytes"),
+        "peers_bytes": {name: note["bytes"] for name, note in notes.items() if "bytes" in note},
         "not_measured": {name: note["missing"] for name, note in notes.items() if "missing" in note},
         **figures(record.rounds),
     }

@@ -7,13 +7,14 @@ Lines: `start N` (a new text of N tokens), `decode N`, `prefill N` (a new text),
 """
 
 import json
-import resource
 import sys
 import time
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+
+from symlight.tools.bench_cpu.worker import peak_mb
 
 TOKEN = 100  # prompts are a token of beginning and this one repeated, as in the paper
 
@@ -129,7 +130,7 @@ class Worker:
 
     def memory(self, _: int) -> dict:
         """The most memory that was resident, bytes; files that are mapped count."""
-        return {"peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+        return {"peak_bytes": int(peak_mb() * 2**20)}
 
 
 def main(arguments: list[str]) -> None:

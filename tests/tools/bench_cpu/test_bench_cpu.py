@@ -68,7 +68,8 @@ def test_our_worker(tmp_path):
         for cell in CELLS:
             if cell.worker == "ours" and cell.name != "golden_reference" and "_p480" not in cell.name:
                 figures_of = cell.seconds(worker.ask(cell.request, **cell.arguments))
-                assert figures_of.get("seconds", figures_of.get("bytes_a_second")) > 0, cell.name
+                figures_of.pop("drafts", None), figures_of.pop("tokens", None)
+                assert figures_of and min(figures_of.values()) > 0, cell.name
         assert worker.ask("peak_mb") > 1
     finally:
         worker.close()

@@ -10,7 +10,7 @@ from symlight.base.cache import cached, room
 from symlight.base.errors import UserError
 from symlight.base.tools import require_success
 
-from .abi import header
+from . import abi
 from .isa import Isa
 
 Progress = Callable[[str, int, int], None]  # stage, done, total (0: unknown)
@@ -73,7 +73,7 @@ def build_library(
             f"{compiler} not found: the CPU engine is compiled at first use; install it "
             "(Debian: apt-get install g++), or use --device reference, which needs no compiler and is slow"
         )
-    headers = {"abi.h": header()} if headers is None else headers
+    headers = {"abi.h": abi.V2.header()} if headers is None else headers
     folders = list(dict.fromkeys((KERNELS, source.parent)))
     texts = {
         file.name: file.read_text(encoding="utf-8")

@@ -51,8 +51,8 @@ def test_a_failed_compilation_says_why_and_leaves_nothing(tmp_path, small):
 
 
 def test_structures_are_written_as_python_has_them():
-    text = abi.header()
-    for structure in abi.STRUCTURES:
+    text = abi.V2.header()
+    for structure in abi.V2.structures:
         body = re.search(rf"struct {structure.__name__} {{(.*?)}};", text, re.DOTALL).group(1)
         assert re.findall(r"(\w+)(?:\[\d+\])?;", body) == [name for name, _ in structure._fields_]
 

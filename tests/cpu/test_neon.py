@@ -48,7 +48,7 @@ class Placed(Weights):
 @pytest.fixture(scope="module", params=NEON)
 def program(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
-    (folder / "abi.h").write_text(abi.header())
+    (folder / "abi.h").write_text(abi.V2.header())
     flags = [flag for flag in (*FLAGS, *FINITE) if flag not in ("-shared", "-fPIC")]
     source = Path(__file__).with_name("foreign.cpp")
     folders = [f"-I{folder}", f"-I{KERNELS}"]

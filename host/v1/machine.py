@@ -1,19 +1,18 @@
 """SymbolicLight V1 as a machine: `--device cpu` with a V1 package."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from symlight.base.errors import UserError
 from symlight.cpu.v1.engine import EngineV1, SessionV1
 from symlight.model.reference import SITES
 from symlight.model.sampling import choose
 from symlight.model.v1.config import V1Shape
 from symlight.model.v1.package import LOGIT_SCALE
 
-from ..device.choosing import PLAIN, Features, Logits, RunOptions, check_options, logit_fields, logit_row
-from ..device.machine import OnToken, RunResult, check_input
+from ..device.choosing import Logits, RunOptions, logit_row
+from ..device.host_machine import HostMachine, Outcome
+from ..device.machine import OnToken
 
 NEVER = -(1 << 40)  # logit of a vocabulary row that no token has: nothing draws it
 
@@ -39,65 +38,32 @@ class V1MachineState:
         return V1MachineState(self.shape, self.session.copy(), self.pending)
 
 
-class V1Machine:
+class V1Machine(HostMachine):
     """A `host.device.machine.Machine` on a V1 engine.
 
     Logits are floating-point numbers; the machine gives them as integers of `LOGIT_SCALE`, so that tokens are
     chosen by the same functions as everywhere.
     """
 
-    clock_mhz = None
-    features = Features(sampling=True, logits=True)
+    _state: V1MachineState
 
     def __init__(self, engine: EngineV1, name: str = "cpu"):
         self.engine, self.name, self.shape = engine, name, engine.shape
         self._rows = engine.package.pieces
-        self._state = V1MachineState(self.shape, engine.session())
-        self._lost = False
-
-    @property
-    def position(self) -> int:
-        return self._state.position
-
-    @property
-    def pending(self) -> int | None:
-        return self._state.pending
+        self.reset()
 
     def reset(self) -> None:
+        self._begin()
         self._state = V1MachineState(self.shape, self.engine.session())
-        self._lost = False
 
-    def run(
-        self,
-        prompt: Sequence[int],
-        n_new: int,
-        eos: int | None,
-        on_token: OnToken | None = None,
-        options: RunOptions = PLAIN,
-    ) -> RunResult:
-        if self._lost:
-            raise UserError("the session was interrupted in the middle of a run; reset it and start again")
-        check_input(self, prompt, n_new, eos)
-        check_options(self.name, self.features, options)
-        inputs = [] if self.pending is None else [self.pending]
-        inputs += [int(token) for token in prompt]
+    def _advance(
+        self, prompt: list[int], n_new: int, eos: int | None, on_token: OnToken | None, options: RunOptions
+    ) -> Outcome:
+        inputs = [*([] if self.pending is None else [self.pending]), *prompt]
         run = _Run(options)
         self.engine.clear()
-        try:
-            reason = self._generate(inputs, n_new, eos, on_token, run)
-        except BaseException:
-            self._lost = True  # a part of the input is in the session
-            raise
-        passes = self.engine.positions
-        prompt_passes = min(passes, len(inputs))
-        return RunResult(
-            tokens=run.tokens,
-            stop_reason=reason,
-            active=self._active(),
-            prompt_passes=prompt_passes,
-            decode_passes=passes - prompt_passes,
-            **logit_fields(run.rows, options.logits, self.shape.vocab),
-        )
+        reason = self._generate(inputs, n_new, eos, on_token, run)
+        return Outcome(run.tokens, reason, self.engine.positions, self._active(), run.rows)
 
     def _generate(self, inputs: list[int], n_new: int, eos: int | None, on_token, run: "_Run") -> str:
         """The stop reason; the newest token stays pending."""
@@ -136,19 +102,12 @@ class V1Machine:
         }
         return np.stack([by_site[site] for site in SITES], axis=1)
 
-    def replace_pending(self, token: int) -> None:
-        if self.pending is None:
-            raise UserError("no token is pending, so none can be replaced")
-        if not 0 <= token < self.shape.vocab:
-            raise UserError(f"token {token} is outside the vocabulary 0..{self.shape.vocab - 1} of the model")
-        self._state.pending = token
-
     def read_state(self) -> V1MachineState:
         return self._state.copy()
 
     def write_state(self, state: V1MachineState) -> None:
+        self._begin()
         self._state = state.copy()
-        self._lost = False
 
     def close(self) -> None:
         self.engine.close()

@@ -13,8 +13,7 @@ from symlight.cpu.library import Library
 from symlight.cpu.store import stored_weights
 from symlight.cpu.weights import Weights
 from symlight.host.device.choosing import PLAIN
-from symlight.host.device.cpu_machine import CpuMachine
-from symlight.host.device.cpu_run import Run
+from symlight.host.device.cpu_machine import CpuMachine, Run
 from symlight.host.device.packages import open_package
 from symlight.host.device.reference_machine import ReferenceMachine
 from symlight.model.package import load_package

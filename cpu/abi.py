@@ -62,6 +62,7 @@ Block = V2.structure(
     ffn_event=Requantiser,
     mix_o=c_double,
     mix_h=c_double,
+    mix_threshold=c_int32,
 )
 Head = V2.structure(
     "Head",
@@ -71,7 +72,7 @@ Head = V2.structure(
     prior_scale=[c_float],
     fused_scale=[c_uint16],
     gelu_table=[c_int8],
-    input_scale=c_double,
+    input=Requantiser,
 )
 Model = V2.structure(
     "Model",
@@ -104,7 +105,8 @@ Part = V2.structure(
     """Tokens of one session in a pass: where they go to, what is wanted, and the results.
 
     `tokens`, `position`: `count` tokens, the first at `position`. `want`: an index of WANTS; `best` and
-    `logits` (int64, may be null) have a row for every wanted token, `active` [L, 4] one for every token.
+    `logits` (int64, may be null) have a row for every wanted token, `active` [L, 4] one for every token, and
+    so has `optional` [L + 2]: nonzero inputs of W_O by layer, and of a and g where the head was evaluated.
     Pointers that may be null: the `undo_*` of a part that may be taken back: membrane [D] and decay state
     [L, D] after every token, and what it overwrites in the rings [L, D].
     """,
@@ -114,6 +116,7 @@ Part = V2.structure(
     ring_v=[c_int8],
     logits=[c_int64],
     active=[c_int32],
+    optional=[c_int32],
     best=[c_int32],
     undo_membrane=[c_int16],
     undo_decay=[c_int16],

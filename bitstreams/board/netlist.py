@@ -1,4 +1,4 @@
-"""The synthesised netlist as a simulated board: ECP5 cells in place of the design, everything around it unchanged."""
+"""The synthesised netlist as a simulated board: ECP5 cells in place of the design."""
 
 from pathlib import Path
 

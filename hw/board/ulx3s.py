@@ -12,6 +12,7 @@ from .core import LIGHTS
 from .generate import BOARD_MODULE
 from .sdram_ports import pins_signature
 
+ESP32_PINS = ("en", "tx", "rx", "gpio0", "gpio5", "gpio16", "gpio17")  # of the resource
 VCO_MHZ = (400, 800)  # range of the PLL's oscillator (ECP5 data sheet)
 
 
@@ -59,6 +60,10 @@ class Ulx3sTop(Elaboratable):
             **ports,
         )
         self._sdram(m, platform, pins)
+        # The microcontroller beside the FPGA resets the board when this pin falls.
+        esp32 = platform.request("esp32", 0, dir=dict.fromkeys(ESP32_PINS, "-"))
+        m.submodules.esp32 = keep = io.Buffer("o", esp32.gpio0)
+        m.d.comb += keep.o.eq(1)
         for number in range(LIGHTS):
             led = io.Buffer("o", platform.request("led", number, dir="-"))
             m.submodules[f"led{number}"] = led
@@ -75,6 +80,8 @@ class Ulx3sTop(Elaboratable):
         sync, sdram = ClockDomain("sync"), ClockDomain("sdram")
         m.domains += [sync, sdram]
         kernel_mhz = board.kernel_hz / 1e6
+        sdram_div = whole(board.vco_mhz, board.sdram_mhz, "SDRAM clock")
+        kernel_div = whole(board.vco_mhz, kernel_mhz, "kernel clock")
         m.submodules.pll = Instance(
             "EHXPLLL",
             a_FREQUENCY_PIN_CLKI=str(board.input_mhz),
@@ -82,6 +89,8 @@ class Ulx3sTop(Elaboratable):
             a_FREQUENCY_PIN_CLKOS=str(kernel_mhz),
             a_ICP_CURRENT="12",
             a_LPF_RESISTOR="8",
+            a_MFG_ENABLE_FILTEROPAMP="1",
+            a_MFG_GMCREF_SEL="2",
             p_PLLRST_ENA="DISABLED",
             p_INTFB_WAKE="DISABLED",
             p_STDBY_ENABLE="DISABLED",
@@ -94,12 +103,12 @@ class Ulx3sTop(Elaboratable):
             p_CLKI_DIV=1,
             p_CLKFB_DIV=whole(board.sdram_mhz, board.input_mhz, "feedback"),
             p_CLKOP_ENABLE="ENABLED",
-            p_CLKOP_DIV=whole(board.vco_mhz, board.sdram_mhz, "SDRAM clock"),
-            p_CLKOP_CPHASE=0,
+            p_CLKOP_DIV=sdram_div,
+            p_CLKOP_CPHASE=sdram_div - 1,
             p_CLKOP_FPHASE=0,
             p_CLKOS_ENABLE="ENABLED",
-            p_CLKOS_DIV=whole(board.vco_mhz, kernel_mhz, "kernel clock"),
-            p_CLKOS_CPHASE=0,
+            p_CLKOS_DIV=kernel_div,
+            p_CLKOS_CPHASE=kernel_div - 1,
             p_CLKOS_FPHASE=0,
             i_CLKI=oscillator.i,
             i_CLKFB=sdram.clk,

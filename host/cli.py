@@ -25,6 +25,7 @@ from .commands.packaging import manifests, package
 from .commands.profile import profile_command
 from .commands.project import project
 from .commands.selftest import selftest
+from .commands.sensitivity import sensitivity_command
 from .commands.serve import serve
 from .commands.soak import soak
 from .commands.trace import trace
@@ -69,6 +70,7 @@ for command in (
     import_v1,
     eval_command,
     profile_command,
+    sensitivity_command,
     serve,
 ):
     cli.add_command(command)

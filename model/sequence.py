@@ -107,7 +107,7 @@ class SequenceModel:
     def __init__(self, model: IntegerModel):
         self.model = model
         self.blocks = [SequenceBlock(model, block) for block in model.blocks]
-        self._head = PreparedHead(model)
+        self.head = PreparedHead(model)
         self.positions = self.head_rows = 0
         self.head_active = np.zeros(2, np.int64)  # nonzero elements of a and g
 
@@ -124,7 +124,7 @@ class SequenceModel:
         c = self.residual(tokens).reshape(-1, self.model.shape.width)
         for start in range(0, len(c), HEAD_ROWS):
             seen: dict[str, np.ndarray] = {}
-            logits = self._head(c[start : start + HEAD_ROWS], seen)
+            logits = self.head(c[start : start + HEAD_ROWS], seen)
             self.head_active += [np.count_nonzero(seen[f"head.{name}"]) for name in "ag"]
             self.head_rows += len(logits)
             yield logits

@@ -1,6 +1,10 @@
-"""Whole files on disk: an interrupted process leaves the old one or the new one, never half of one."""
+"""Whole files on disk: an interrupted process leaves the old one or the new one, never half of one.
+
+What is read has an end.
+"""
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +22,21 @@ def naming(path: Path) -> Iterator[None]:
         if error.errno is None:
             raise
         raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def read_bounded(path: Path, most: int) -> bytes:
+    """The content of a file of at most `most` bytes.
+
+    A longer one, or a device, which may have no end, is a `UserError`. `OSError` if it cannot be read.
+    """
+    with naming(path), open(path, "rb") as file:
+        kind = os.fstat(file.fileno()).st_mode
+        if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
+            raise UserError(f"{path} is a device, not a file; give a file")
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise UserError(f"{path} has more than {most:,} bytes; give another file")
+    return content
 
 
 def write_whole(path: Path, content: str | bytes) -> None:

@@ -4,6 +4,9 @@ import json
 from pathlib import Path
 
 from .errors import UserError
+from .files import read_bounded
+
+MOST_BYTES = 1 << 28  # of a JSON file: records of long soaks are the largest
 
 
 def parse(text: str | bytes) -> object:
@@ -23,7 +26,7 @@ def read_object(file: Path, remedy: str) -> dict:
     `OSError`.
     """
     try:
-        data = parse(file.read_text(encoding="utf-8"))
+        data = parse(read_bounded(file, MOST_BYTES).decode("utf-8"))
         json.dumps(data, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         surrogate = error.object[error.start]

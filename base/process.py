@@ -9,11 +9,13 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+NOT_FOUND = 127  # status of a command that could not be started
+SECONDS_TO_END = 600.0  # of a command that has nothing more to answer
 _SUPERVISE = Path(__file__).with_name("supervise.py")
 # What a compiler may need; everything else could change what make, Verilator or a compiler do.
 _KEPT = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LD_LIBRARY_PATH", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
@@ -86,27 +88,78 @@ def run(
     """
     watched, held = os.pipe()
     try:
-        process = subprocess.Popen(
+        process = _start(
+            command, folder, environment, watched, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT
+        )
+        return _read(process, on_line, seconds)
+    finally:
+        os.close(held)
+
+
+@contextmanager
+def started(
+    command: Sequence[str | Path],
+    folder: Path,
+    *,
+    environment: Mapping[str, str] | None = None,
+    quiet: bool = False,
+) -> Iterator[subprocess.Popen]:
+    """A command that answers: `stdin` and `stdout` are text pipes.
+
+    Standard error is this process's, or with `quiet` nobody's.
+
+    Afterwards its input is closed; if it does not end by itself within `SECONDS_TO_END`, or after an
+    exception, it is killed with all that it started.
+    """
+    watched, held = os.pipe()
+    try:
+        errors = subprocess.DEVNULL if quiet else None
+        process = _start(command, folder, environment, watched, stdin=subprocess.PIPE, stderr=errors)
+        try:
+            yield process
+            assert process.stdin is not None
+            with suppress(BrokenPipeError):  # it has ended already
+                process.stdin.close()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(SECONDS_TO_END)
+        finally:
+            _kill(process)
+            for stream in (process.stdin, process.stdout):
+                with suppress(OSError):
+                    stream.close()  # type: ignore[union-attr]  # both are pipes
+    finally:
+        os.close(held)
+
+
+def _start(
+    command: Sequence[str | Path],
+    folder: Path,
+    environment: Mapping[str, str] | None,
+    watched: int,
+    **streams: int | None,
+) -> subprocess.Popen:
+    """The command under its supervisor, which reads `watched`; that end is closed here."""
+    try:
+        return subprocess.Popen(
             [sys.executable, "-I", "-S", str(_SUPERVISE), str(watched), *map(str, command)],
             cwd=folder,
             env=dict(build_environment() if environment is None else environment),
-            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
             encoding="utf-8",
             errors="replace",
             start_new_session=True,
             pass_fds=(watched,),
+            **streams,
         )
-    except BaseException:
-        os.close(held)
-        raise
     finally:
         os.close(watched)
-    try:
-        return _read(process, on_line, seconds)
-    finally:
-        os.close(held)
+
+
+def _kill(process: subprocess.Popen) -> None:
+    """End a command and all that it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _read(
@@ -125,9 +178,7 @@ def _read(
                 on_line(line)
         _, status, usage = os.wait4(process.pid, 0)
     except BaseException:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        _kill(process)
         raise
     finally:
         if late is not None:

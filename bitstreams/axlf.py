@@ -21,8 +21,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from symlight.base.errors import UserError
+from symlight.base.files import read_bounded
 
 MAGIC = b"xclbin2\0"
+MOST_BYTES = 1 << 30  # of a file: several times the largest device
 _START = struct.Struct("<8si28s256sQ")
 _HEADER = struct.Struct("<QQQHBBHH16s64s16s16sI4x")
 _SECTION = struct.Struct("<I16s4xQQ")
@@ -113,7 +115,7 @@ class Xclbin:
 def read_xclbin(path: Path) -> Xclbin:
     """Read an xclbin; everything that is wrong with it is one `UserError`."""
     try:
-        raw = path.read_bytes()
+        raw = read_bounded(path, MOST_BYTES)
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}; give an .xclbin file") from error
     return decode(raw, str(path))

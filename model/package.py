@@ -28,6 +28,7 @@ from .package_folder import (
     format_version,
     only_keys,
     read_json,
+    read_tokenizer,
     write_json,
     written_folder,
 )
@@ -141,7 +142,7 @@ def load_package(path: str | Path, *, lazy: bool = False) -> Package:
     path = Path(path)
     digest = check_folder(path, V2, unread=frozenset({WEIGHTS}))
     shape, numerics, meta, sites = _read_config(path / CONFIG, format_version(path))
-    tokenizer_bytes = (path / TOKENIZER).read_bytes() if (path / TOKENIZER).is_file() else None
+    tokenizer_bytes = read_tokenizer(path)
     package = Package(
         path=path,
         shape=shape,

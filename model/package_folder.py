@@ -13,8 +13,11 @@ from pathlib import Path
 
 from symlight.base.errors import UserError
 from symlight.base.files import check_folder as check_folder_place
+from symlight.base.files import read_bounded
 from symlight.base.folders import LEFT, left_behind, written_whole
 from symlight.base.json_file import parse, read_object
+
+from .tokenizer import MOST_TOKENIZER_BYTES
 
 MANIFEST, CONFIG, WEIGHTS, TOKENIZER = (
     "manifest.json",
@@ -231,6 +234,12 @@ def check_chat_template(source: str, template: object) -> None:
             f"{source}: chat_template is {_shortened(template)}, null or a text of 1 to "
             f"{MOST_TEMPLATE_LETTERS} characters is required"
         )
+
+
+def read_tokenizer(path: Path) -> bytes | None:
+    """The tokenizer of the package at `path`; None where it has none."""
+    file = path / TOKENIZER
+    return read_bounded(file, MOST_TOKENIZER_BYTES) if file.is_file() else None
 
 
 def _shortened(value: object) -> str:

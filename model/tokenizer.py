@@ -10,6 +10,7 @@ from symlight.base.errors import UserError
 
 from .text import checked
 
+MOST_TOKENIZER_BYTES = 1 << 28  # of a model file: many times the largest
 SPACE = "▁"  # SentencePiece's blank
 _REPLACEMENT = "�"
 _BYTES_OF_A_CHARACTER = 4

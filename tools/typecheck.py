@@ -7,10 +7,11 @@ pyproject.toml.
 
 import os
 import shutil
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
+
+from symlight.base import process
 
 ROOT = Path(__file__).resolve().parents[1]
 LINKS = ROOT / "build" / "types"
@@ -53,7 +54,11 @@ def check(project: Path, links: Path, checked: list[str]) -> int:
     packages = [word for room in checked for word in ("-p", f"symlight.{room}")]
     command = [sys.executable, "-m", "mypy", "--config-file", str(project / "pyproject.toml"), *packages]
     environment = os.environ | {"MYPYPATH": str(links)}
-    return subprocess.run(command, cwd=links, env=environment, check=False).returncode
+    return process.run(command, links, environment=environment, on_line=_show).status
+
+
+def _show(line: str) -> None:
+    print(line, end="", flush=True)
 
 
 def main() -> int:

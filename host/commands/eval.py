@@ -6,6 +6,7 @@ import click
 from rich.table import Table
 
 from symlight.base.errors import UserError
+from symlight.base.files import read_bounded
 from symlight.model.package import Package
 from symlight.model.text import from_bytes
 
@@ -18,6 +19,8 @@ from ..terminal.plain import PlainConsole
 from ..terminal.results import print_json
 from ..terminal.turn_report import print_table
 from ..v1.measure import as_json_option, eval_v1
+
+MOST_TEXT_BYTES = 1 << 30
 
 
 @click.command("eval")
@@ -60,7 +63,7 @@ def eval_command(
     """Perplexity, bits a byte and accuracy of PACKAGE on the file TEXT."""
     opened = open_any(package, lazy=True)
     try:
-        content = from_bytes(text.read_bytes(), f"the text {text}")
+        content = from_bytes(read_bounded(text, MOST_TEXT_BYTES), f"the text {text}")
     except OSError as error:
         raise UserError(f"the text {text} cannot be read: {error.strerror}") from error
     if not isinstance(opened, Package):

@@ -14,6 +14,7 @@ import numpy as np
 
 from symlight.base.errors import UserError
 from symlight.model.package import Package
+from symlight.model.package_folder import sha256
 from symlight.model.training.quality_report import float_logits
 
 from ..device.choosing import Logits, RunOptions
@@ -90,7 +91,7 @@ def identity_of(package: Package, tokens: list[int], sequence: int, checkpoint: 
         "text": hashlib.sha256(np.asarray(tokens, np.int64).tobytes()).hexdigest(),
         "tokens": len(tokens),
         "sequence": sequence,
-        "float": None if checkpoint is None else hashlib.sha256(checkpoint.read_bytes()).hexdigest(),
+        "float": None if checkpoint is None else sha256(checkpoint),
     }
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from symlight.base.errors import UserError
+from symlight.base.files import read_bounded
 
 MEGABYTE = 1 << 20
 
@@ -65,7 +66,7 @@ def is_loopback(host: str) -> bool:
 def read_keys(file: Path) -> tuple[str, ...]:
     """Keys of a file, one per line; blank lines and lines that begin with # are skipped."""
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = read_bounded(file, MEGABYTE).decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"the key file {file} cannot be read ({error}); give a text file") from error
     keys = tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))

@@ -17,7 +17,15 @@ from ..device.card import SCALAR_LIMIT
 from ..device.kernels import RUNTIME
 from ..device.opening import DeviceOptions
 
-PATH = click.Path(path_type=Path)
+
+class _Path(click.Path):
+    """A path. An empty one, which an unset variable of a shell leaves, would be the current folder."""
+
+    def convert(self, value, param, ctx):
+        return super().convert(value or self.fail("the path is empty; give one", param, ctx), param, ctx)
+
+
+PATH = _Path(path_type=Path)
 out_option = click.option("--out", type=PATH, required=True, metavar="DIR", help="Folder to write.")
 force_option = click.option("--force", is_flag=True, help="Replace a package that is there already.")
 BUILD_NAMES = (*BUILDS, RUNTIME)

@@ -13,15 +13,20 @@ plain UTF-8 text: one line a verse, a blank line after each document. Two source
 """
 
 import html
+import os
 import re
+import signal
 import struct
-import subprocess
 import zlib
 from pathlib import Path
 
+from symlight.base import process
 from symlight.base.errors import UserError, in_words
+from symlight.base.files import read_bounded
 
 PACKAGE = "sword-text-web"
+MOST_CORPUS_BYTES = 1 << 32
+DOWNLOAD_SECONDS = 300.0
 HELDOUT_EVERY = 25  # runs; the last of each 25 is held out
 HELDOUT_LINES = 150  # lines in a run
 
@@ -112,7 +117,7 @@ def parse_sword(folder: Path) -> Corpus:
 def read_text(path: Path) -> Corpus:
     """Documents of a plain UTF-8 text file; blank lines end documents."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = read_bounded(Path(path), MOST_CORPUS_BYTES).decode("utf-8")
     except FileNotFoundError as error:
         raise UserError(f"there is no corpus file {path}") from error
     except UnicodeDecodeError as error:
@@ -173,12 +178,11 @@ def _find_sword(root: Path) -> Path | None:
 
 
 def _run(command: list[str], folder: Path) -> None:
-    try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
-    except FileNotFoundError as error:
-        raise UserError(f"`{command[0]}` is missing here: give a text file as corpus instead") from error
-    except subprocess.TimeoutExpired as error:
-        raise UserError(f"`{' '.join(command)}` did not end within 300 s") from error
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+    done = process.run(command, folder, environment=os.environ, seconds=DOWNLOAD_SECONDS)
+    if done.status == process.NOT_FOUND:
+        raise UserError(f"`{command[0]}` is missing here: give a text file as corpus instead")
+    if done.status == -signal.SIGKILL:
+        raise UserError(f"`{' '.join(command)}` did not end within {DOWNLOAD_SECONDS:g} s")
+    if done.status:
+        reason = (done.output.strip().splitlines() or ["no message"])[-1]
         raise UserError(f"`{' '.join(command)}` failed: {reason}; a text file can be given as corpus instead")

@@ -24,6 +24,7 @@ from ..package_folder import (
     format_version,
     only_keys,
     read_json,
+    read_tokenizer,
     write_json,
     written_folder,
 )
@@ -158,7 +159,7 @@ def load_v1(path: str | Path) -> V1Package:
     for name in names.vectors(shape):
         if not np.isfinite(weights.read(name)).all():
             raise UserError(f"{path / WEIGHTS}: {name} has a value that is not finite")
-    tokenizer_bytes = (path / TOKENIZER).read_bytes() if (path / TOKENIZER).is_file() else None
+    tokenizer_bytes = read_tokenizer(path)
     package = V1Package(
         path=path, shape=shape, meta=meta, weights=weights, tokenizer_bytes=tokenizer_bytes, digest=digest
     )

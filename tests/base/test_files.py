@@ -1,13 +1,14 @@
 """base.files: an interrupted or failed write leaves the old file, and nothing beside it."""
 
 import os
+import re
 import stat
 from pathlib import Path
 
 import pytest
 
 from symlight.base.errors import UserError
-from symlight.base.files import check_file, check_folder, write_whole
+from symlight.base.files import check_file, check_folder, read_bounded, write_whole
 
 pytestmark = pytest.mark.timeout(10)
 
@@ -93,3 +94,21 @@ def test_a_folder_without_rights(tmp_path):
     for check in (check_file, check_folder):
         with pytest.raises(PermissionError):
             check(tmp_path / "x")
+
+
+def test_reading_has_an_end(tmp_path):
+    file = tmp_path / "f"
+    file.write_bytes(b"12345")
+    assert read_bounded(file, 5) == b"12345"
+    with pytest.raises(UserError, match="has more than 4 bytes"):
+        read_bounded(file, 4)
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    with pytest.raises(UserError, match="zero is a device, not a file"):
+        read_bounded(tmp_path / "zero", 1 << 40)
+    for path in (tmp_path, tmp_path / "none"):
+        with pytest.raises(OSError, match=re.escape(str(path))):
+            read_bounded(path, 9)
+    with file.open("wb") as sparse:
+        sparse.truncate(1 << 40)
+    with pytest.raises(UserError, match="has more than 1,000 bytes"):
+        read_bounded(file, 1000)

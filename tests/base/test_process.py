@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,38 @@ def test_a_command_that_takes_too_long(tmp_path):
     began = time.monotonic()
     assert process.run(["sh", "-c", "sleep 50 & sleep 50"], tmp_path, seconds=0.5).status == -signal.SIGKILL
     assert time.monotonic() - began < 20
+
+
+def test_a_command_that_answers(tmp_path):
+    with process.started(["cat"], tmp_path) as cat:
+        for line in ("one\n", "zwölf\n"):
+            cat.stdin.write(line)
+            cat.stdin.flush()
+            assert cat.stdout.readline() == line
+    assert cat.returncode is not None and cat.stdin.closed and cat.stdout.closed
+
+
+def test_an_answering_command_ends_with_the_block(tmp_path, monkeypatch):
+    monkeypatch.setattr(process, "SECONDS_TO_END", 0.3)
+    for error in (None, KeyError):
+        with pytest.raises(error) if error else suppress():
+            with process.started(["sh", "-c", "sleep 60 & echo $!; sleep 60"], tmp_path) as shell:
+                child = int(shell.stdout.readline())
+                assert Path(f"/proc/{child}").exists()
+                if error:
+                    raise error
+        assert shell.returncode == -signal.SIGKILL
+        until = time.monotonic() + 10
+        while running(child):
+            assert time.monotonic() < until, "a process was left"
+            time.sleep(0.02)
+
+
+def running(number: int) -> bool:
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def test_the_environment_of_builds(monkeypatch):

@@ -9,15 +9,16 @@ import json
 import os
 import platform
 import statistics
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from subprocess import Popen
 
 import click
 
 from symlight.base.files import write_whole
+from symlight.base.process import started
 from symlight.base.provenance import commit
 from symlight.model.v1.config import V1_08B
 from symlight.model.v1.package import V1Meta, load_v1, save_v1
@@ -45,11 +46,9 @@ PAPER = {
 class Engine:
     """A worker process."""
 
-    def __init__(self, *arguments: str | Path):
-        command = [sys.executable, "-m", "symlight.tools.bench_v1.worker", *map(str, arguments)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdin and self._process.stdout
-        self._input, self._output = self._process.stdin, self._process.stdout
+    def __init__(self, process: Popen):
+        assert process.stdin and process.stdout
+        self._input, self._output = process.stdin, process.stdout
         self._answer()
 
     def ask(self, command: str, count: int = 0) -> dict:
@@ -64,10 +63,6 @@ class Engine:
         answer: dict = json.loads(line)
         return answer
 
-    def close(self) -> None:
-        self._input.close()
-        self._process.wait()
-
 
 @contextlib.contextmanager
 def engines(commands: dict[str, tuple]) -> Iterator[dict[str, Engine]]:
@@ -75,8 +70,8 @@ def engines(commands: dict[str, tuple]) -> Iterator[dict[str, Engine]]:
     with contextlib.ExitStack() as stack:
         running = {}
         for name, command in commands.items():
-            running[name] = Engine(*command)
-            stack.callback(running[name].close)
+            words = [sys.executable, "-m", "symlight.tools.bench_v1.worker", *map(str, command)]
+            running[name] = Engine(stack.enter_context(started(words, Path.cwd(), environment=os.environ)))
         yield running
 
 

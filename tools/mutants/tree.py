@@ -2,7 +2,7 @@
 
 import os
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
 import time
@@ -13,6 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 import symlight
+from symlight.base import process
 
 ROOT = Path(symlight.__file__).resolve().parent.parent
 LEFT_OUT = (".git", ".venv", "build", "__pycache__", ".pytest_cache", ".ruff_cache", ".hypothesis")
@@ -51,28 +52,13 @@ class Tree:
         """What the tests say, how long they took, and the end of their output."""
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *tests]
         started = time.monotonic()
-        process = subprocess.Popen(
-            command,
-            cwd=self.root,
-            env=self.environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-        try:
-            output, _ = process.communicate(timeout=seconds)
-        except BaseException as error:
-            os.killpg(process.pid, 9)
-            process.communicate()
-            if isinstance(error, subprocess.TimeoutExpired):
-                return Outcome.TIME, time.monotonic() - started, ""
-            raise
-        if process.returncode in _NOTHING_RAN or process.returncode < 0:
-            raise RuntimeError(f"pytest {' '.join(tests)} ran no test:\n{output[-2000:]}")
-        outcome = Outcome.FAILED if process.returncode else Outcome.PASSED
-        return outcome, time.monotonic() - started, output[-2000:]
+        done = process.run(command, self.root, environment=self.environment(), seconds=seconds)
+        took = time.monotonic() - started
+        if done.status == -signal.SIGKILL and took >= seconds:
+            return Outcome.TIME, took, ""
+        if done.status in _NOTHING_RAN or done.status < 0:
+            raise RuntimeError(f"pytest {' '.join(tests)} ran no test:\n{done.output[-2000:]}")
+        return Outcome.FAILED if done.status else Outcome.PASSED, took, done.output[-2000:]
 
 
 @contextmanager

@@ -5,7 +5,9 @@ from pathlib import Path
 import click
 
 from symlight.base.errors import UserError
+from symlight.base.files import read_bounded
 from symlight.model.package_folder import check_place
+from symlight.model.tokenizer import MOST_TOKENIZER_BYTES
 from symlight.model.v1.checkpoint import read_checkpoint
 from symlight.model.v1.package import WEIGHT_TYPES, V1Meta, checked_tokenizer, save_v1
 
@@ -53,7 +55,7 @@ def import_v1(
     with waiting(console, "reading the checkpoint"):
         pieces_file = local_file(tokenizer, ".model")
         try:
-            pieces = pieces_file.read_bytes()
+            pieces = read_bounded(pieces_file, MOST_TOKENIZER_BYTES)
         except OSError as error:
             raise UserError(f"the tokenizer {pieces_file} cannot be read: {error.strerror}") from error
         source = read_checkpoint(local_file(checkpoint, ".pt"))

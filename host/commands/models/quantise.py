@@ -5,10 +5,11 @@ from pathlib import Path
 import click
 
 from symlight.base.errors import UserError
+from symlight.base.files import read_bounded
 from symlight.base.json_file import read_object
 from symlight.model.package import TOKENIZER, PackageMeta, save_package
 from symlight.model.package_folder import check_place
-from symlight.model.tokenizer import Tokenizer
+from symlight.model.tokenizer import MOST_TOKENIZER_BYTES, Tokenizer
 
 from ...library.chat_template import read_template
 from ...terminal.console import stderr, waiting
@@ -107,7 +108,7 @@ def _training(checkpoint: Path) -> dict:
 
 def _tokenizer_bytes(file: Path, *, required: bool) -> bytes | None:
     try:
-        return file.read_bytes()
+        return read_bounded(file, MOST_TOKENIZER_BYTES)
     except OSError as error:
         if required:
             raise UserError(f"the tokenizer {file} cannot be read: {error.strerror}") from error

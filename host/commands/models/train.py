@@ -5,12 +5,15 @@ from pathlib import Path
 import click
 
 from symlight.base.errors import UserError
+from symlight.base.files import check_folder
 from symlight.model.config import OPTIONAL_SITES
 
 from ...device.packages import named_shape
 from ...terminal.console import stderr
 from ...terminal.options import PATH, SHAPES, FiniteRange, out_option, refuse_given
-from .quantise import CHECKPOINT
+from .quantise import CHECKPOINT, TRAINING
+
+RESUME = "resume.pt"  # in the folder of a training: what it takes to go on
 
 
 def optional_sites(context, parameter, value: str) -> tuple[str, ...]:
@@ -68,6 +71,7 @@ def optional_sites(context, parameter, value: str) -> tuple[str, ...]:
     help="Optional event sites of the model.",
 )
 @click.option("--device", default="auto", show_default=True, metavar="NAME", help="Of torch: cpu, cuda, ...")
+@click.option("--force", is_flag=True, help="Begin anew where an earlier training is, and replace it.")
 @click.option("--precision", type=click.Choice(["auto", "fp32", "bf16"]), default="auto", show_default=True)
 def train(
     out: Path,
@@ -88,12 +92,14 @@ def train(
     sparsity: float,
     event_sites: tuple[str, ...],
     device: str,
+    force: bool,
     precision: str,
 ):
     """Train a float model; needs the extra `train` (docs/sparsity.md).
 
     What was left in the folder is resumed. torchrun starts it on several GPUs.
     """
+    _check_place(out, force)
     dimensions, _ = named_shape(shape)
     try:
         from symlight.model.training import trainer as training
@@ -140,3 +146,14 @@ def train(
         stop_after=stop_after,
     )
     click.echo(str(out / CHECKPOINT))
+
+
+def _check_place(out: Path, force: bool) -> None:
+    """Refuse to replace a training that cannot be resumed; with `force` forget what could be."""
+    check_folder(out)
+    if force:
+        (out / RESUME).unlink(missing_ok=True)
+    elif not (out / RESUME).exists() and (kept := [n for n in (CHECKPOINT, TRAINING) if (out / n).exists()]):
+        raise UserError(
+            f"{out} holds {kept[0]} of an earlier training; choose another place, or replace it with --force"
+        )

@@ -58,3 +58,40 @@ def test_a_killed_replacement_says_where_the_package_is(symlight, tmp_path):
     for file in [path for path in out.iterdir() if path.is_file()]:
         file.rename(out / ".symlight-old-x" / file.name)
     assert f"the older package is whole in {out}/.symlight-old-x" in symlight("inspect", out).error()
+
+
+def test_a_training_is_replaced_when_asked(symlight, tmp_path):
+    out = tmp_path / "t"
+    command = ("train", "--out", out, "--corpus", tmp_path / "none", "--steps", 1)
+    out.mkdir()
+    (out / "tokenizer.model").write_text("mine")
+    assert "there is no corpus file" in symlight(*command).error()  # no training yet
+    for name in ("model.safetensors", "train.json"):
+        (out / name).write_text("mine")
+        sentence = symlight(*command).error()
+        assert f"holds {name} of an earlier training" in sentence and "--force" in sentence
+        (out / "resume.pt").write_text("mine")
+        assert "there is no corpus file" in symlight(*command).error()  # it would be resumed
+        assert "there is no corpus file" in symlight(*command, "--force").error()
+        assert (out / name).read_text() == "mine" and not (out / "resume.pt").exists()
+        (out / name).unlink()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        (*COMMAND, "--out", ""),
+        ("train", "--out", ""),
+        ("verilog", "--out", ""),
+        ("bench", "--out", ""),
+        ("generate", "--prompt", "a", "--save-state", ""),
+        ("generate", "--prompt-file", ""),
+        ("eval", "demo", "x", "--cache", ""),
+        ("serve", "--api-key-file", ""),
+    ],
+    ids=lambda words: words[0] + words[-2],
+)
+def test_an_empty_path_is_no_path(symlight, monkeypatch, tmp_path, command):
+    monkeypatch.chdir(tmp_path)
+    assert "the path is empty; give one" in symlight(*command).error()
+    assert not list(tmp_path.iterdir())

@@ -2,6 +2,8 @@
 output."""
 
 import json
+import resource
+from pathlib import Path
 
 import pytest
 
@@ -100,3 +102,35 @@ def test_estimate_is_a_result(symlight):
 def test_selftest_shows_its_table_as_result(symlight, package_path):
     result = symlight("selftest", "--model", package_path, "--device", "reference")
     assert result.code == 0 and result.out.endswith("selftest passed\n") and "golden tokens" in result.out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("inspect", "ZERO.xclbin"),
+        ("serve", "--port", "0", "--api-key-file", "ZERO"),
+        ("eval", "demo", "ZERO"),
+        ("train", "--out", "t", "--steps", "1", "--corpus", "ZERO"),
+        ("import-v1", "none.pt", "--tokenizer", "ZERO", "--out", "i"),
+        ("quantise", "none.safetensors", "--tokenizer", "ZERO", "--out", "q"),
+        ("quantise", "none.safetensors", "--chat-template", "ZERO", "--out", "q"),
+        ("generate", "--device", "reference", "--prompt", "a", "--load-state", "ZERO"),
+        ("generate", "--device", "reference", "--prompt-file", "ZERO"),
+        ("inspect", "ZERO"),
+        ("estimate", "--model", "ZERO"),
+    ],
+    ids=" ".join,
+)
+def test_files_without_an_end(symlight, tmp_path, monkeypatch, command):
+    """Each is one sentence that names the file, within the memory of a small machine."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("ZERO", "ZERO.xclbin"):
+        (tmp_path / name).symlink_to("/dev/zero")
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), limits[1]))
+    try:
+        sentence = symlight(*command).error()
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+    assert "ZERO" in sentence and "memory" not in sentence, sentence

@@ -1,8 +1,8 @@
 """The corpus: text on disk, the held-out split, and a SWORD module made here."""
 
 import struct
-import subprocess
 import zlib
+from pathlib import Path
 
 import pytest
 
@@ -91,16 +91,22 @@ def test_unusable_sources_are_user_errors(tmp_path):
 
 
 def test_a_failing_download_is_a_user_error(tmp_path, monkeypatch):
-    def fail(command, **_):
-        return subprocess.CompletedProcess(command, 100, stdout="", stderr="E: Unable to locate package\n")
-
-    monkeypatch.setattr(corpus.subprocess, "run", fail)
+    program = tmp_path / "bin" / "apt-get"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho 'E: Unable to locate package'\nexit 100\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
     with pytest.raises(UserError, match="Unable to locate package; a text file can be given"):
         corpus.load(None, tmp_path)
-
-    def missing(command, **_):
-        raise FileNotFoundError(command[0])
-
-    monkeypatch.setattr(corpus.subprocess, "run", missing)
+    program.write_text("#!/bin/sh\nsleep 60\n")
+    monkeypatch.setattr(corpus, "DOWNLOAD_SECONDS", 0.3)
+    with pytest.raises(UserError, match="did not end within 0.3 s"):
+        corpus.load(None, tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match="`apt-get` is missing here"):
         corpus.load(None, tmp_path)
+
+
+def test_a_corpus_without_an_end_is_refused():
+    with pytest.raises(UserError, match="/dev/zero is a device, not a file"):
+        corpus.load(Path("/dev/zero"), Path("/nothing"))

@@ -18,12 +18,15 @@ CARRIED_BITS = 44
 BANK_BYTES = 256 << 20  # of a pseudo-channel: no buffer of the host is larger, nor one transfer to the card
 
 
+FAULT_BITS = 32  # low bits of a byte address that a fault reports
+
+
 def byte_address(pointer, beat, beat_bytes: int):
     """Byte address of beat `beat` behind `pointer`, a multiple of 4 KB: a sum in one short carry chain."""
     page = exact_log2(PAGE_BYTES)
     shift = exact_log2(beat_bytes)
     inside = page - shift  # bits of `beat` within a page
-    high = (pointer[page:CARRIED_BITS] + beat[inside:])[: CARRIED_BITS - page]
+    high = (beat[inside:] + pointer[page:CARRIED_BITS])[: CARRIED_BITS - page]
     return Cat((beat[:inside] << shift)[:page], high, pointer[CARRIED_BITS:])
 
 

@@ -10,7 +10,7 @@ from symlight.hw.vector.layernorm import LayerNormStatistics
 from symlight.hw.vector.requantise import Requantise
 from symlight.hw.vector.residual import ResidualPath
 from symlight.hw.vector.session_state import DecayPath
-from symlight.hw.vector.unit import VectorUnit
+from symlight.hw.vector.unit import CAST_REGISTERS, VectorUnit
 from symlight.hw.vector.words import Route
 from symlight.model import ops
 from symlight.model.config import Numerics
@@ -122,7 +122,7 @@ class Unit:
             "address": 0,
             "word": [int(x) & 0xFF for x in word],
         }
-        self.time.expect(source + 2, "cast_valid", cast=cast)
+        self.time.expect(source + CAST_REGISTERS, "cast_valid", cast=cast)
         if kind is BroadcastKind.VECTOR:
             self.time.expect(source + 3, "active_valid", active=int(np.count_nonzero(word)))
         if done:

@@ -38,13 +38,13 @@ from .writer import Writer
 
 COMMAND_QUEUE = 16  # commands a channel holds for each of its parts
 COMMAND_SLACK = 6  # of these, room that the dispatcher cannot see in time
-COMMAND = data.Layout.cast(ChannelCommand)
 # What each part wants to know of a command: its queue holds no more.
 COMMAND_PARTS = {
     "gather": ("work", "stream", "words", "log_groups", "columns", "count"),
-    "fetch": tuple(COMMAND.members),
+    "fetch": tuple(data.Layout.cast(ChannelCommand).members),
     "lanes": ("work", "beats", "acc", "count", "logits", "candidates", "channel"),
 }
+LOADER_PARTS = ("base", "stage", "load", "slot")
 KV_QUEUE = COMMANDS
 KV_SLACK = 3
 INPUT_REGISTERS = 1  # on commands, broadcast words and drain requests
@@ -133,6 +133,17 @@ class Channel(wiring.Component):
         group, _column = self._place(m, unit.columns)
         m.d.comb += [unit.group.eq(group), unit.active.eq((group >> log_groups) == 0)]
 
+    @staticmethod
+    def _queue(m, name, command, unit, members, depth):
+        """A queue in front of `unit`, of these members of `command` alone: the others are 0 behind it."""
+        fields = data.Layout.cast(command.shape()).members
+        layout = data.StructLayout({member: fields[member] for member in members})
+        m.submodules[f"{name}_commands"] = queue = Queue(layout, depth=depth)
+        m.d.comb += [unit.valid.eq(queue.o.valid), queue.o.ready.eq(unit.ready)]
+        for member in members:
+            m.d.comb += [queue.i.p[member].eq(command[member]), unit.p[member].eq(queue.o.p[member])]
+        return queue
+
     def _commands(self, m):
         """Commands to the queues of the three parts that work them; a part's queue is as deep as the room
         that is promised."""
@@ -147,15 +158,8 @@ class Channel(wiring.Component):
             ("fetch", self._fetch.commands, 1),
             ("lanes", self._lanes.commands, 1),
         ):
-            members = {member: COMMAND.members[member] for member in COMMAND_PARTS[name]}
-            m.submodules[f"{name}_commands"] = queue = Queue(data.StructLayout(members), depth=COMMAND_QUEUE)
-            m.d.comb += [
-                queue.i.valid.eq(valid & wanted),
-                unit.valid.eq(queue.o.valid),
-                queue.o.ready.eq(unit.ready),
-                *(queue.i.p[member].eq(command[member]) for member in members),
-                *(unit.p[member].eq(queue.o.p[member]) for member in members),
-            ]
+            queue = self._queue(m, name, command, unit, COMMAND_PARTS[name], COMMAND_QUEUE)
+            m.d.comb += queue.i.valid.eq(valid & wanted)
             level.append(queue.level)
             with m.If(queue.i.valid):
                 m.d.sync += Assert(queue.i.ready, "command queue overflow")
@@ -170,10 +174,10 @@ class Channel(wiring.Component):
         levels = []
         valid, command = Signal(), Signal(KvCommand, reset_less=True)
         m.d.sync += [valid.eq(self.kv_valid), command.eq(self.kv)]
-        m.submodules.loader_commands = queue = Queue(KvCommand, depth=KV_QUEUE)
-        connect(m, queue.o, self._loader.commands)
+        queue = self._queue(m, "loader", command, self._loader.commands, LOADER_PARTS, KV_QUEUE)
+        m.d.comb += self._attention.commands.p.eq(command)
         for entry, level in ((queue.i, queue.level), (self._attention.commands, self._attention.level)):
-            m.d.comb += [entry.valid.eq(valid), entry.p.eq(command)]
+            m.d.comb += entry.valid.eq(valid)
             levels.append(level)
             with m.If(valid):
                 m.d.sync += Assert(entry.ready, "KV command queue overflow")

@@ -53,13 +53,10 @@ class MatrixPlan:
 
 
 def plan_matrix(engine: Engine, in_words: int, out_words: int) -> MatrixPlan:
-    """Groups and columns with the fewest beats a channel; the fewest groups among equals (less imbalance).
-
-    At least `engine.joined` columns.
-    """
+    """Groups and columns with the fewest beats a channel; the fewest groups among equals (less imbalance)."""
     best = None
     log_groups = 0
-    while 1 << log_groups <= min(engine.channels // engine.joined, engine.lanes):
+    while 1 << log_groups <= min(engine.channels, engine.lanes):
         plan = MatrixPlan(in_words, out_words, log_groups, engine.channels >> log_groups, engine.lanes)
         if best is None or plan.size < best.size:
             best = plan
@@ -99,17 +96,13 @@ class RingPlan:
 
 
 def plan_ring(engine: Engine, shape: ModelShape) -> RingPlan:
-    """Groups and columns with the fewest beats a channel; the fewest groups among equals.
-
-    At least `engine.joined` columns: those beyond the heads are empty.
-    """
+    """Groups and columns with the fewest beats a channel; the fewest groups among equals."""
     head_words = _ceil(shape.head_width, engine.lanes)
     best = None
     log_groups = 0
-    while 1 << log_groups <= engine.channels // engine.joined:
+    while 1 << log_groups <= engine.channels:
         heads = _ceil(shape.heads, engine.channels >> log_groups)
-        columns = max(_ceil(shape.heads, heads), engine.joined)
-        plan = RingPlan(log_groups, columns, heads, head_words, shape.slots)
+        plan = RingPlan(log_groups, _ceil(shape.heads, heads), heads, head_words, shape.slots)
         if best is None or plan.size < best.size:
             best = plan
         log_groups += 1

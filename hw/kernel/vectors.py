@@ -19,8 +19,7 @@ def join_vectors(m: Module, parts: Parts):
         probe.route.eq(Route.PROBE),
         probe.index.eq(parts.choice.channel),
         counter.source.eq(Source.COUNTER),
-        counter.column.eq(session.traffic_column),
-        counter.columns.eq(parts.engine.joined),
+        counter.columns.eq(1),
         counter.address.eq(session.traffic_index),
     ]
     following = _join_choice(m, parts)

@@ -1,8 +1,10 @@
 """The package of the probe: the same flow, another kernel."""
 
 import json
+import re
 
 import pytest
+from amaranth.lib.wiring import Out
 from click.testing import CliRunner
 
 from symlight.base.errors import UserError
@@ -11,6 +13,7 @@ from symlight.bitstreams.link import link_cfg
 from symlight.host.cli import cli, run
 from symlight.host.device import opening
 from symlight.host.device.opening import DeviceOptions, xclbin_kernel
+from symlight.hw.axi import AxiMaster
 from symlight.hw.compiler.manifest import PROBE
 from symlight.hw.config import card
 from symlight.tools.evidence.strict import packaged_sources, strict_findings
@@ -35,6 +38,20 @@ def test_ports_and_arguments_are_those_of_the_accelerator(package):
     assert (package / "link.cfg").read_text() == link_cfg(engine)
     manifest = json.loads((package / "manifest.json").read_text())
     assert manifest["build"] == PROBE and manifest["model"] is None and manifest["hbm_map"] is None
+
+
+def test_the_ports_of_the_module_are_a_master_s(package):
+    """What nothing drives would be an input."""
+    text = (package / "symlight.v").read_text()
+    top = re.search(r"^module symlight\(.*?^endmodule", text, re.M | re.S)[0]
+    declared = dict(
+        (name, way) for way, name in re.findall(r"^  (input|output) (?:\[.*?\] )?(\w+);$", top, re.M)
+    )
+    bus = AxiMaster(32).create()
+    for k in range(32):
+        for path, member, _ in bus.signature.flatten(bus):
+            way = "output" if member.flow is Out else "input"
+            assert declared[f"m_axi_hbm{k:02d}_{path[-1]}"] == way
 
 
 def test_the_package_is_plain_verilog(package):

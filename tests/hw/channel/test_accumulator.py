@@ -15,26 +15,18 @@ from tests.benches.bench import BenchError, run_bench
 SIZE = {"lanes": 2, "depth": 8}
 
 
-@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_accumulator_bank(seed, shared):
+def test_accumulator_bank(seed):
     assert (
         run_bench(
-            AccumulatorBank(**SIZE, shared=shared),
+            AccumulatorBank(**SIZE),
             "channel.cocotb_accumulator",
             "random|forgets",
-            parameters={**SIZE, "shared": shared},
+            parameters=SIZE,
             seed=seed,
         )
         == 8
     )
-
-
-def test_asserts_collisions_at_a_shared_port():
-    with pytest.raises(BenchError, match="meet at the shared port"):
-        run_bench(
-            AccumulatorBank(**SIZE, shared=True), "channel.cocotb_accumulator", "random", parameters=SIZE
-        )
 
 
 def test_asserts_collisions():

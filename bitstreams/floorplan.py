@@ -8,13 +8,13 @@ from symlight.hw.channel.channel_ports import channel_signature
 from symlight.hw.config import Engine
 from symlight.hw.floorplan import SEQUENCER_DIE, channels_of_die
 from symlight.hw.types import ACC_BITS
+from symlight.hw.vector.reduce import DrainReduce
 
 from .platform import AlveoU50CPlatform
 
 SLL_WIRES = 23_040  # between the two dies of a U50 (Vivado's count of the dynamic region)
 STATIC_PORTS = {"index"}  # constants
 CONSTANT_AXI = {"arsize", "arburst", "awsize", "awburst", "awlen", "wlast"}  # as driven by the kernel
-SUMMED = 4  # channels whose drained words are added where they lie (vector.reduce)
 CHANNEL_CELL, KERNEL_CELL = "channel{number:02d}", "kernel"
 SEQUENCER_CELLS = ("vector", "runner", "dispatch", "load", "state", "tokens", "session", "table", "control")
 
@@ -45,7 +45,7 @@ def sll_wires(engine: Engine) -> dict[str, int]:
             bits for name, bits in inputs.items() if name not in STATIC_PORTS
         ),
         "buffer pointers": apart * pointers,
-        "sums of the drain bus": -(-apart // SUMMED) * drain + 1,
+        "sums of the drain bus": DrainReduce.crossing_words(apart, engine) * drain + 1,
         "status of the channels": apart * sum(outputs.values()),
         "AXI of the channels away from the memory": len(second) * bus,
         "control bus and interrupt": 200,

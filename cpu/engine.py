@@ -27,7 +27,7 @@ from .isa import find
 from .library import Library
 from .weights import Weights
 
-CHUNK = 64  # tokens of a pass at most
+CHUNK = 128  # tokens of a pass at most
 MOST_THREADS = 8  # by default: a decode pass is bound by memory before that
 BYTES_A_THREAD = 4 << 20  # of weights: what makes another thread worth while
 

@@ -1,7 +1,7 @@
 """Signatures of the kernel's bus ports: AXI4 master of one pseudo-channel, AXI4-Lite slave of the control
 registers."""
 
-from amaranth.hdl import Cat
+from amaranth.hdl import C, Cat
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -13,18 +13,19 @@ BURST_INCR = 1
 MAX_BURST = 16  # beats; the hardened HBM port is AXI3
 BURST_BITS = MAX_BURST.bit_length()  # of a burst's beats
 PAGE_BYTES = 4096  # no burst crosses a multiple of it
-# of a byte address: no buffer lies across a multiple of 16 TB, the rest is the pointer's
-CARRIED_BITS = 44
+CARRIED_BITS = 44  # of a byte address that may be 1: no card has memory beyond 16 TB
 BANK_BYTES = 256 << 20  # of a pseudo-channel: no buffer of the host is larger, nor one transfer to the card
+FAULT_BITS = 32  # low bits of a byte address that a fault reports
 
 
 def byte_address(pointer, beat, beat_bytes: int):
-    """Byte address of beat `beat` behind `pointer`, a multiple of 4 KB: a sum in one short carry chain."""
+    """Byte address of beat `beat` behind `pointer`, a multiple of 4 KB below 16 TB: a sum in one short carry
+    chain."""
     page = exact_log2(PAGE_BYTES)
     shift = exact_log2(beat_bytes)
     inside = page - shift  # bits of `beat` within a page
-    high = (pointer[page:CARRIED_BITS] + beat[inside:])[: CARRIED_BITS - page]
-    return Cat((beat[:inside] << shift)[:page], high, pointer[CARRIED_BITS:])
+    high = (beat[inside:] + pointer[page:CARRIED_BITS])[: CARRIED_BITS - page]
+    return Cat((beat[:inside] << shift)[:page], high, C(0, ADDRESS_BITS - CARRIED_BITS))
 
 
 class AxiRead(wiring.Signature):

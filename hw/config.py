@@ -8,6 +8,9 @@ from dataclasses import asdict, dataclass, fields, replace
 
 from symlight.base.errors import UserError
 
+JOINED = 4  # least columns of a cut on many channels: so many neighbours never answer one drain request
+FEW_CHANNELS = 8  # up to which a cut may have any number of columns
+
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
@@ -83,6 +86,11 @@ class Engine:
     def head_bits(self) -> int:
         """Bits of a lane's sum in the decoding head, whose input is the residual stream and the prior."""
         return _sum_bits(2 * self.width_words * self.lanes)
+
+    @property
+    def joined(self) -> int:
+        """Neighbouring channels of which one at most answers a drain request: the least columns of a cut."""
+        return JOINED if self.channels > FEW_CHANNELS else 1
 
     @property
     def side_channels(self) -> int:

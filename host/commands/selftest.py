@@ -1,6 +1,7 @@
 """`symlight selftest`: identity, golden tokens, sessions and counters of a device, check by check."""
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from itertools import zip_longest
 
 import click
@@ -9,12 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from symlight.base.errors import UserError
-from symlight.model.weights import IntegerModel
 
+from ..device.golden import golden_machine
 from ..device.machine import Machine, RunResult
 from ..device.opening import OpenedDevice
 from ..device.packages import GoldenRun, golden_runs, open_package
-from ..device.reference_machine import ReferenceMachine
 from ..device.verify import VerificationError, state_difference
 from ..terminal.console import ProgressView, stderr, stdout, waiting
 from ..terminal.options import device_option, device_options, model_option, take_device
@@ -28,19 +28,20 @@ NEW_TOKENS = 12
 @device_option("sim")
 @device_options
 def selftest(**values):
-    """Check a device against golden tokens and the integer reference: the first thing to run on a new
-    card."""
+    """Check a device against golden tokens and the golden model: the first thing to run on a new card."""
     console = stderr()
     package = open_package(values.pop("model"))
     golden = golden_runs(package)
     options = take_device(values)
-    with ProgressView(console) as progress:
-        device = OpenedDevice(options, package, progress)
     table = Table("check", "result", "")
     failed = 0
-    with device as machine:
+    with ExitStack() as stack:
+        with ProgressView(console) as progress:
+            machine = stack.enter_context(OpenedDevice(options, package, progress))
+            other = stack.enter_context(closing(golden_machine(package, options, progress)))
         table.add_row("identity and upload", "ok", f"{machine.name}, model {package.meta.name}")
-        for name, check in Checks(machine, package.model, golden).all():
+        table.add_row("golden model", "", other.name)
+        for name, check in Checks(machine, other, golden).all():
             with waiting(console, name):
                 error, note = _outcome(check)
             failed += error
@@ -66,11 +67,10 @@ def _expect(condition: bool, sentence: str) -> None:
 class Checks:
     """The checks; each gives a note, or raises a `UserError`."""
 
-    def __init__(self, machine: Machine, model: IntegerModel, golden: list[GoldenRun]):
-        self._machine, self._model, self._golden = machine, model, golden
-        self._reference = ReferenceMachine(model)
+    def __init__(self, machine: Machine, reference: Machine, golden: list[GoldenRun]):
+        self._machine, self._reference, self._golden = machine, reference, golden
         # Any tokens do; a fixed stride visits the whole vocabulary and every channel's embedding rows.
-        self._prompt = [(17 + 101 * i) % model.shape.vocab for i in range(PROMPT_TOKENS)]
+        self._prompt = [(17 + 101 * i) % machine.shape.vocab for i in range(PROMPT_TOKENS)]
 
     def all(self) -> Iterator[tuple[str, Callable[[], str]]]:
         yield "golden tokens", self.golden_tokens
@@ -109,7 +109,7 @@ class Checks:
     def one_run(self) -> str:
         self._reset()
         result = self._both(self._prompt, NEW_TOKENS)
-        return f"{len(result.tokens)} tokens equal the reference"
+        return f"{len(result.tokens)} tokens equal the golden model's"
 
     def state(self) -> str:
         difference = state_difference(self._machine.read_state(), self._reference.read_state())
@@ -119,7 +119,7 @@ class Checks:
     def resume(self) -> str:
         for _ in range(3):
             self._both([], 1)
-        return "3 tokens equal the reference"
+        return "3 tokens equal the golden model's"
 
     def end_of_sequence(self) -> str:
         snapshot = self._reference.read_state()

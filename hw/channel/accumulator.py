@@ -1,7 +1,7 @@
 """Words of accumulators in distributed RAM, with a one-cycle read-modify-write loop and a drain port of their
 own."""
 
-from amaranth.hdl import Assert, C, Cat, Module, Mux, Signal, signed
+from amaranth.hdl import Assert, Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -19,6 +19,9 @@ class AccumulatorBank(wiring.Component):
     lanes, depth : int
     width : int
         Bits of an accumulator.
+    shared : bool
+        One port of the memories serves additions and drains, which takes half of their LUTs: no word may be
+        drained in the cycle behind `add.valid`.
     carries : bool
         Every odd lane's addend comes with a carry, another 0 or 1 to add: its product was made in one
         multiplier with its neighbour's.
@@ -43,8 +46,11 @@ class AccumulatorBank(wiring.Component):
     ADD_LATENCY = 2
     DRAIN_LATENCY = 1
 
-    def __init__(self, *, lanes: int, depth: int, width: int = 32, carries: bool = False):
-        self._lanes, self._depth, self._width, self._carries = lanes, depth, width, carries
+    def __init__(
+        self, *, lanes: int, depth: int, width: int = 32, shared: bool = False, carries: bool = False
+    ):
+        self._lanes, self._depth, self._width = lanes, depth, width
+        self._shared, self._carries = shared, carries
         word = data.ArrayLayout(signed(width), lanes)
         add = {"valid": Out(1), "address": Out(range(depth)), "addends": Out(word)}
         if carries:
@@ -84,29 +90,34 @@ class AccumulatorBank(wiring.Component):
 
         there = Signal()  # the word that is read holds a sum
         m.d.comb += there.eq(self.drain.read & touched.bit_select(self.drain.address, 1))
+        place = Signal.like(address)
+        m.d.comb += place.eq(Mux(valid, address, self.drain.address) if self._shared else address)
         for lane in range(self._lanes):
-            self._lane(m, lane, valid, address, fresh, there)
+            self._lane(m, lane, valid, place, fresh, there)
         self._check(m, valid, address)
         return m
 
-    def _lane(self, m, lane, valid, address, fresh, there):
-        """One lane's memory: port `read` closes the loop, port `drain` serves the drain."""
+    def _lane(self, m, lane, valid, place, fresh, there):
+        """One lane's memory: port `read` closes the loop, port `drain`, which may be the same, serves the
+        drain."""
         memory = Memory(
             shape=signed(self._width), depth=self._depth, init=[], attrs={"ram_style": "distributed"}
         )
         m.submodules[f"memory_{lane}"] = memory
         write = memory.write_port()
-        read, drain = memory.read_port(domain="comb"), memory.read_port(domain="comb")
+        read = memory.read_port(domain="comb")
+        drain = read if self._shared else memory.read_port(domain="comb")
         base = Signal(signed(self._width))
         with m.If(~fresh):
             m.d.comb += base.eq(read.data)
         m.d.comb += [
-            read.addr.eq(address),
-            write.addr.eq(address),
+            read.addr.eq(place),
+            write.addr.eq(place),
             write.en.eq(valid),
             write.data.eq(self._sum(lane, base)),
-            drain.addr.eq(self.drain.address),
         ]
+        if not self._shared:
+            m.d.comb += drain.addr.eq(self.drain.address)
         word = Signal(signed(self._width), name=f"word_{lane}", reset_less=True)
         m.d.sync += word.eq(Mux(there, drain.data, 0))
         m.d.comb += self.drain.word[lane].eq(word)
@@ -116,8 +127,9 @@ class AccumulatorBank(wiring.Component):
         addend = self.add.addends[lane]
         if not (self._carries and lane % 2):
             return addend + base
-        # One carry chain: the bit below the numbers makes the carry.
-        return (Cat(self.add.carries[lane // 2], addend) + Cat(C(1, 1), base))[1:]
+        # One carry chain: the bit below the numbers, the same in both, makes the carry.
+        carry = self.add.carries[lane // 2]
+        return (Cat(carry, addend) + Cat(carry, base))[1:]
 
     def _check(self, m, valid, address):
         with m.If(self.drain.valid):
@@ -128,6 +140,9 @@ class AccumulatorBank(wiring.Component):
                 ),
                 Assert(~(valid & (address == self.drain.address)), "drain before the sum is complete"),
             ]
+        if self._shared:
+            with m.If(valid):
+                m.d.sync += Assert(~self.drain.valid, "a drain and an addition meet at the shared port")
         with m.If(self.clear):
             m.d.sync += Assert(
                 ~(self.add.valid | self.drain.valid | valid), "clear meets an addition or a drain"

@@ -22,7 +22,7 @@ from .ring.read_scheduler import ReadScheduler
 from .ring.score import Score
 from .ring.staging import Staging
 
-COMMANDS = 4  # KV commands a channel holds
+COMMANDS = 8  # KV commands it holds
 DEN_BITS = 24
 
 
@@ -67,6 +67,8 @@ class AttentionEngine(wiring.Component):
     cast : In(cast_port(engine))
         Broadcast words; the kinds that do not concern attention are ignored.
     commands : In(stream of KvCommand)
+    level : Out
+        Commands it holds.
     arrivals : In(stream of stage_layout)
         Beats of loaded slots. Waits while a word of the current token is stored; else one a cycle.
     loaded : In
@@ -99,6 +101,7 @@ class AttentionEngine(wiring.Component):
                 "active": In(1),
                 "cast": In(cast_port(engine)),
                 "commands": In(stream.Signature(KvCommand)),
+                "level": Out(range(COMMANDS + 1)),
                 "arrivals": In(stream.Signature(stage_layout(engine))),
                 "loaded": In(1),
                 "writes": Out(stream.Signature(write_layout(engine))),
@@ -117,8 +120,9 @@ class AttentionEngine(wiring.Component):
         m.submodules.values = values = Staging(engine=engine)
         m.submodules.walk = walk = ReadScheduler(engine=engine)
         m.submodules.score = score = self._score
-        m.submodules.bank = bank = AccumulatorBank(lanes=engine.lanes, depth=engine.query_words)
+        m.submodules.bank = bank = AccumulatorBank(lanes=engine.lanes, depth=engine.query_words, shared=True)
         connect(m, flipped(self.commands), queue.i)
+        m.d.comb += self.level.eq(queue.level)
         connect(m, flipped(self.cast), intake.cast)
         connect(m, score.weight, walk.weight)
         command = queue.o.payload
@@ -223,15 +227,16 @@ class AttentionEngine(wiring.Component):
             shape=8 * engine.lanes,
             depth=engine.query_words,
             init=[],
-            attrs={"ram_style": "distributed"},
+            attrs={"ram_style": "block"},
         )
-        write, read = query.write_port(), query.read_port(domain="comb")
+        write, read = query.write_port(), query.read_port()
         units, valid = self._flight(m, "key", walk.keys, keys, 4)
         m.d.comb += [
             write.en.eq(intake.q.valid),
             write.addr.eq(intake.q.index),
             write.data.eq(intake.q.word),
-            read.addr.eq(units[2].word),
+            read.addr.eq(units[1].word),
+            read.en.eq(valid[1]),
             score.beat.valid.eq(valid[4]),
             score.beat.unit.eq(units[4]),
         ]

@@ -27,6 +27,12 @@ class BurstMerger(wiring.Component):
     register slice, in front of which addresses are compared, and `o` comes from one: no path leads through
     the merger.
 
+    Parameters
+    ----------
+    engine : Engine
+    merges : bool
+        Without, runs are cut alone: for few and long ones. A run then enters every other cycle.
+
     Attributes
     ----------
     LATENCY : int
@@ -44,8 +50,8 @@ class BurstMerger(wiring.Component):
 
     LATENCY = 3
 
-    def __init__(self, engine: Engine):
-        self._page = PAGE_BYTES // engine.beat_bytes
+    def __init__(self, engine: Engine, *, merges: bool = True):
+        self._page, self._merges = PAGE_BYTES // engine.beat_bytes, merges
         super().__init__(
             {
                 "i": In(stream.Signature(RUN)),
@@ -78,8 +84,6 @@ class BurstMerger(wiring.Component):
         m.d.comb += [
             full.eq(~excess[-1]),
             whole.eq(~full | (excess == 0)),
-            # A long run is not extended: it has bursts enough, and its length stays within bounds.
-            continues.eq(source.valid & source.p.follows & (~full | (excess[exact_log2(MAX_BURST) :] == 0))),
             emit.eq(holds & queue.i.ready & (full | ~continues)),
             load.eq(~holds | (emit & whole)),
             source.ready.eq(load | continues),
@@ -89,6 +93,10 @@ class BurstMerger(wiring.Component):
             queue.i.p.less_one.eq(Mux(full, limit - 1, beats - 1)),
             self.idle.eq(~holds & ~self.o.valid & ~source.valid),
         ]
+        if self._merges:
+            # A long run is not extended: it has bursts enough, and its length stays within bounds.
+            short = ~full | (excess[exact_log2(MAX_BURST) :] == 0)
+            m.d.comb += continues.eq(source.valid & source.p.follows & short)
         taken = source.valid & source.ready
         extended = Signal.like(excess)
         m.d.comb += extended.eq(excess + run.beats)
@@ -107,16 +115,21 @@ class BurstMerger(wiring.Component):
             m.d.sync += [
                 address.eq(address + limit),
                 limit.eq(after),
-                excess.eq(Mux(continues, extended - after, excess - after)),
-                beats.eq(Mux(continues, extended, excess)),
+                excess.eq(
+                    Mux(continues, extended - after, excess - after) if self._merges else excess - after
+                ),
+                beats.eq(Mux(continues, extended, excess) if self._merges else excess),
             ]
-        with m.Elif(taken):
-            m.d.sync += [excess.eq(extended), beats.eq(beats + run.beats)]
+        if self._merges:
+            with m.Elif(taken):
+                m.d.sync += [excess.eq(extended), beats.eq(beats + run.beats)]
         self._check(m, queue.i)
         return m
 
     def _enter(self, m):
         """The register slice at `i`; runs come out of it with what the addresses say."""
+        if not self._merges:
+            return self._enter_alone(m)
         m.submodules.entry = entry = Slice(_ENTERED)
         end = Signal(BEAT_ADDRESS)  # the beat behind the last run
         m.d.comb += [
@@ -130,6 +143,20 @@ class BurstMerger(wiring.Component):
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += end.eq(self.i.p.address + self.i.p.beats)
         return entry.o
+
+    def _enter_alone(self, m):
+        """A register at `i` that takes a run when it is empty."""
+        entry = stream.Signature(_ENTERED).create()
+        m.d.comb += [self.i.ready.eq(~entry.valid), self.free.eq(~entry.valid)]
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += [
+                entry.valid.eq(1),
+                entry.p.run.eq(self.i.p),
+                entry.p.limit.eq(self._limit(self.i.p.address)),
+            ]
+        with m.Elif(entry.ready):
+            m.d.sync += entry.valid.eq(0)
+        return entry
 
     def _check(self, m, burst):
         with m.If(burst.valid):

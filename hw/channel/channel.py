@@ -12,15 +12,12 @@ from functools import reduce
 from operator import or_
 
 from amaranth.hdl import Assert, C, Cat, Module, Mux, Signal
-from amaranth.lib import wiring
-from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import connect, flipped
 
 from ..config import Engine
 from ..lib.queue import Queue
 from ..types import (
-    CHANNEL_BITS,
-    COLUMN_BITS,
     BroadcastKind,
     ChannelCommand,
     DrainRequest,
@@ -30,56 +27,30 @@ from ..types import (
     Work,
     broadcast_layout,
 )
-from .attention import AttentionEngine
+from .attention import COMMANDS, AttentionEngine
 from .channel_ports import channel_signature
 from .fetch import Fetch
 from .gather import Gather
 from .lanes import LaneGroup
 from .loader import Loader
+from .place import GroupColumnTable
 from .writer import Writer
 
 COMMAND_QUEUE = 16  # commands a channel holds for each of its parts
 COMMAND_SLACK = 6  # of these, room that the dispatcher cannot see in time
-KV_QUEUE = 8
+# What each part wants to know of a command: its queue holds no more.
+COMMAND_PARTS = {
+    "gather": ("work", "stream", "words", "log_groups", "columns", "count"),
+    "fetch": tuple(data.Layout.cast(ChannelCommand).members),
+    "lanes": ("work", "beats", "acc", "count", "logits", "candidates", "channel"),
+}
+LOADER_PARTS = ("base", "stage", "load", "slot")
+KV_QUEUE = COMMANDS
 KV_SLACK = 3
 INPUT_REGISTERS = 1  # on commands, broadcast words and drain requests
 OUTPUT_REGISTERS = 1  # on the pulses of finished operations and on the drain
 ITEM_SLACK = 1  # items that may come before their level shows
 WRITE_SLACK = 24  # beats the io writers may still send after they saw room
-
-
-class GroupColumnTable(wiring.Component):
-    """Group and column of this channel when a matrix is cut into `columns` columns.
-
-    A table of 32 x 32 constants; with a constant index it folds to 32 entries. Latency 1 cycle.
-
-    Members
-    -------
-    index, columns : In
-    group, column : Out
-        index // columns, index % columns.
-    """
-
-    def __init__(self):
-        super().__init__(
-            {
-                "index": In(CHANNEL_BITS),
-                "columns": In(COLUMN_BITS),
-                "group": Out(CHANNEL_BITS),
-                "column": Out(COLUMN_BITS),
-            }
-        )
-
-    def elaborate(self, platform):
-        m = Module()
-        values = [(k // max(c, 1)) | (k % max(c, 1)) << 5 for c in range(64) for k in range(32)]
-        m.submodules.table = table = Memory(shape=10, depth=len(values), init=values)
-        read = table.read_port()
-        m.d.comb += [
-            read.addr.eq(Cat(self.index, self.columns)),
-            Cat(self.group, self.column[:5]).eq(read.data),
-        ]
-        return m
 
 
 class Channel(wiring.Component):
@@ -139,6 +110,11 @@ class Channel(wiring.Component):
         m.submodules.loader = self._loader = Loader(engine)
         m.submodules.attention = self._attention = AttentionEngine(engine=engine)
         m.submodules.writer = self._writer = Writer(engine)
+        self._places = []
+        for number in range(2):
+            m.submodules[f"places_{number}"] = places = GroupColumnTable()
+            m.d.comb += places.index.eq(self.index)
+            self._places += places.ask
         self._commands(m)
         self._ring(m)
         self._flows(m)
@@ -146,16 +122,27 @@ class Channel(wiring.Component):
         self._bus(m)
         return m
 
-    def _place(self, m, name, columns):
-        """(group, column, active) for `columns`, a cycle later."""
-        m.submodules[f"place_{name}"] = place = GroupColumnTable()
-        m.d.comb += [place.index.eq(self.index), place.columns.eq(columns)]
+    def _place(self, m, columns):
+        """(group, column) for `columns`, a cycle later."""
+        place = self._places.pop()
+        m.d.comb += place.columns.eq(columns)
         return place.group, place.column
 
-    def _taken_part(self, m, name, unit, log_groups):
+    def _taken_part(self, m, unit, log_groups):
         """Place of this channel in the unit's current command; a group beyond the last takes no part."""
-        group, _column = self._place(m, name, unit.columns)
+        group, _column = self._place(m, unit.columns)
         m.d.comb += [unit.group.eq(group), unit.active.eq((group >> log_groups) == 0)]
+
+    @staticmethod
+    def _queue(m, name, command, unit, members, depth):
+        """A queue in front of `unit`, of these members of `command` alone: the others are 0 behind it."""
+        fields = data.Layout.cast(command.shape()).members
+        layout = data.StructLayout({member: fields[member] for member in members})
+        m.submodules[f"{name}_commands"] = queue = Queue(layout, depth=depth)
+        m.d.comb += [unit.valid.eq(queue.o.valid), queue.o.ready.eq(unit.ready)]
+        for member in members:
+            m.d.comb += [queue.i.p[member].eq(command[member]), unit.p[member].eq(queue.o.p[member])]
+        return queue
 
     def _commands(self, m):
         """Commands to the queues of the three parts that work them; a part's queue is as deep as the room
@@ -171,15 +158,14 @@ class Channel(wiring.Component):
             ("fetch", self._fetch.commands, 1),
             ("lanes", self._lanes.commands, 1),
         ):
-            m.submodules[f"{name}_commands"] = queue = Queue(ChannelCommand, depth=COMMAND_QUEUE)
-            m.d.comb += [queue.i.valid.eq(valid & wanted), queue.i.p.eq(command)]
-            connect(m, queue.o, unit)
+            queue = self._queue(m, name, command, unit, COMMAND_PARTS[name], COMMAND_QUEUE)
+            m.d.comb += queue.i.valid.eq(valid & wanted)
             level.append(queue.level)
             with m.If(queue.i.valid):
                 m.d.sync += Assert(queue.i.ready, "command queue overflow")
         m.d.sync += self.command_room.eq(Cat(depth <= COMMAND_QUEUE - COMMAND_SLACK for depth in level).all())
-        self._taken_part(m, "gather", self._gather, self._gather.log_groups)
-        self._taken_part(m, "fetch", self._fetch, self._fetch.log_groups)
+        self._taken_part(m, self._gather, self._gather.log_groups)
+        self._taken_part(m, self._fetch, self._fetch.log_groups)
         m.d.comb += [self._fetch.index.eq(self.index), self._lanes.index.eq(self.index)]
         m.d.comb += self._lanes.logit_base.eq(self.logit_base)
 
@@ -188,15 +174,15 @@ class Channel(wiring.Component):
         levels = []
         valid, command = Signal(), Signal(KvCommand, reset_less=True)
         m.d.sync += [valid.eq(self.kv_valid), command.eq(self.kv)]
-        for name, unit in (("loader", self._loader.commands), ("attention", self._attention.commands)):
-            m.submodules[f"{name}_commands"] = queue = Queue(KvCommand, depth=KV_QUEUE)
-            m.d.comb += [queue.i.valid.eq(valid), queue.i.p.eq(command)]
-            connect(m, queue.o, unit)
-            levels.append(queue.level)
-            with m.If(queue.i.valid):
-                m.d.sync += Assert(queue.i.ready, "KV command queue overflow")
+        queue = self._queue(m, "loader", command, self._loader.commands, LOADER_PARTS, KV_QUEUE)
+        m.d.comb += self._attention.commands.p.eq(command)
+        for entry, level in ((queue.i, queue.level), (self._attention.commands, self._attention.level)):
+            m.d.comb += entry.valid.eq(valid)
+            levels.append(level)
+            with m.If(valid):
+                m.d.sync += Assert(entry.ready, "KV command queue overflow")
         m.d.sync += self.kv_room.eq(Cat(depth <= KV_QUEUE - KV_SLACK for depth in levels).all())
-        group, column = self._place(m, "ring", self.ring.columns)
+        group, column = self._place(m, self.ring.columns)
         half, active = Signal(range(self._engine.query_words + 1)), Signal()
         m.d.sync += [
             half.eq(self.ring.heads * self.ring.head_words),
@@ -266,8 +252,14 @@ class Channel(wiring.Component):
         valid, request = Signal(), Signal(DrainRequest, reset_less=True)
         m.d.sync += valid.eq(self.request_valid)
         with m.If(self.request_valid):
-            m.d.sync += request.eq(self.request)
-        _group, column = self._place(m, "drain", self.request.columns)
+            m.d.sync += [
+                request.eq(self.request),
+                Assert(
+                    self.request.columns >= self._engine.joined,
+                    "two channels whose words are joined may answer one request",
+                ),
+            ]
+        _group, column = self._place(m, self.request.columns)
         mine = Signal()
         m.d.comb += mine.eq(valid & (column == request.column))
         for part in (lanes, attention):
@@ -282,7 +274,10 @@ class Channel(wiring.Component):
         count = Cat(fetch.count[:16], C(0, 16), fetch.count[16:])
         # At most one unit answers: another channel's answer may be on the bus, so this one's is zero then.
         parts = [
-            *(Mux(part.drain.word_valid, part.drain.word.as_value(), 0) for part in (lanes, attention)),
+            *(
+                Mux(part.drain.word_valid, part.drain.word.as_value() | part.drain.fixed.as_value(), 0)
+                for part in (lanes, attention)
+            ),
             Mux(counted, count, 0),
             lanes.side.data.as_value(),
         ]

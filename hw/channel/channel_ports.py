@@ -3,7 +3,7 @@
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..axi import ADDRESS_BITS, AxiMaster
+from ..axi import ADDRESS_BITS, FAULT_BITS, AxiMaster
 from ..config import Engine
 from ..types import (
     BEAT_ADDRESS,
@@ -48,7 +48,7 @@ def channel_signature(engine: Engine) -> wiring.Signature:
             "write_quiet": Out(1),
             "fault": Out(1),
             "fault_write": Out(1),
-            "fault_address": Out(ADDRESS_BITS),
+            "fault_address": Out(FAULT_BITS),
             "bus": Out(AxiMaster(engine.beat_bytes)),
         }
     )

@@ -15,7 +15,8 @@ def drain_port(engine: Engine) -> wiring.Signature:
     """A request, and `DrainPort.LATENCY` cycles later `word_valid` and a word.
 
     `asked` is high with every request that passes the channel, for this column (`valid`) or another.
-    `word` is undefined unless `word_valid` is high; the consumer masks it where the units are joined.
+    The word is `word` | `fixed`; it is undefined unless `word_valid` is high. The consumer masks it where the
+    units are joined, and joins its parts there, too, in the same LUTs.
     """
     return wiring.Signature(
         {
@@ -24,6 +25,7 @@ def drain_port(engine: Engine) -> wiring.Signature:
             "request": Out(DrainRequest),
             "word_valid": In(1),
             "word": In(drain_layout(engine)),
+            "fixed": In(drain_layout(engine)),
         }
     )
 
@@ -80,7 +82,8 @@ class DrainPort(wiring.Component):
             self.address.address.eq(request.address),
             self.address.valid.eq(self.drain.valid & self.address.read),
             fixed.eq(reduce(or_, (request.source == source for source in self._fixed))),
-            self.drain.word.as_value().eq(self.banked.as_value() | kept),
+            self.drain.word.as_value().eq(self.banked.as_value()),
+            self.drain.fixed.as_value().eq(kept),
         ]
         # Words are cleared rather than selected, by the source alone: whether it was asked for comes late.
         m.d.sync += [

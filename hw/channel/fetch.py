@@ -10,7 +10,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
-from ..axi import ADDRESS_BITS, BURST_INCR, LENGTH_BITS, MAX_BURST, AxiRead, byte_address
+from ..axi import ADDRESS_BITS, BURST_INCR, FAULT_BITS, LENGTH_BITS, MAX_BURST, AxiRead, byte_address
 from ..config import Engine
 from ..interface import Traffic
 from ..lib.slice import Slice
@@ -174,7 +174,7 @@ class Fetch(wiring.Component):
     quiet : Out
         No burst is on AR or in flight.
     fault, fault_address : Out
-        A response was not OKAY; address of its burst. Held until reset.
+        A response was not OKAY; low half of the address of its burst. Held until reset.
     bus : Out(AxiRead)
     """
 
@@ -206,7 +206,7 @@ class Fetch(wiring.Component):
                 "abort": In(1),
                 "quiet": Out(1),
                 "fault": Out(1),
-                "fault_address": Out(ADDRESS_BITS),
+                "fault_address": Out(FAULT_BITS),
                 "bus": Out(AxiRead(engine.beat_bytes)),
             }
         )
@@ -216,7 +216,7 @@ class Fetch(wiring.Component):
         engine = self._engine
         m.submodules.runs = self._runs = runs = _Runs(engine)
         m.submodules.merger = merger = BurstMerger(engine)
-        m.submodules.kv_merger = kv_merger = BurstMerger(engine)
+        m.submodules.kv_merger = kv_merger = BurstMerger(engine, merges=False)
         m.submodules.receiver = self._receiver = receiver = Receiver(engine)
         connect(m, flipped(self.commands), runs.commands)
         connect(m, flipped(self.rows), runs.rows)

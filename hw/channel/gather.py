@@ -1,8 +1,8 @@
 """Active-row gather: broadcast words in, picked elements of this channel's group out, one a cycle.
 
-broadcast ─┬─► vector buffer ─► fetched word ─┐
-           └──────── bypass ──────────────────┴─► current word ─► lowest picked element
-commands ─► next command ─► running command ──┘                     │
+broadcast ─► vector buffer ─► fetched word ─► current word ─► lowest picked element
+                                   │                                │
+commands ─► next command ─► running command                         │
                                            lanes ◄── items ◄────────┴────────► rows ──► fetch
 """
 
@@ -54,7 +54,7 @@ class Gather(wiring.Component):
     rows : Out(stream of ROW)
     """
 
-    LATENCY = 1
+    LATENCY = 3  # written, read, taken
 
     def __init__(self, engine: Engine):
         self._engine = engine
@@ -141,12 +141,8 @@ class Gather(wiring.Component):
             m.d.sync += holds.eq(buffer.there)
         with m.Elif(done):
             m.d.sync += [mask.eq(rest), some.eq(many), many.eq(at_least(mask, 3)[2])]
-        # Both words are looked at, and one is chosen last: to count is long.
-        sides = []
-        for word, its in ((buffer.kept, buffer.kept_about), (buffer.word, buffer.passing_about)):
-            elements = its.lanes & (word.some | its.stream.replicate(lanes))
-            sides.append((word.word, its, elements, Cat(*at_least(elements, 2))))
-        word, its, elements, left = (Mux(buffer.held, kept, passing) for kept, passing in zip(*sides))
+        word, its = buffer.kept, buffer.kept_about
+        elements = its.lanes & (word.some | its.stream.replicate(lanes))
         with m.If(taken):
-            m.d.sync += [about.eq(its), mask.eq(elements), Cat(some, many).eq(left)]
-            m.d.sync += [value.eq(word.word_select(lane, 8)) for lane, value in enumerate(values)]
+            m.d.sync += [about.eq(its), mask.eq(elements), Cat(some, many).eq(Cat(*at_least(elements, 2)))]
+            m.d.sync += [value.eq(word.word.word_select(lane, 8)) for lane, value in enumerate(values)]

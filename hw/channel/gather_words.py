@@ -98,8 +98,7 @@ class VectorBuffer(wiring.Component):
     """Circular memory of broadcast words, read by one command after the other.
 
     A command reads `words` words, HEAD the same ones for every tile. A word is free again when it was read
-    (HEAD: at the end of the command). Latency from `word` to `there`: 0 if nothing is buffered (bypass),
-    else 3 (memory, its output register); one word a cycle.
+    (HEAD: at the end of the command). Latency from `word` to `there`: 2 (memory); one word a cycle.
 
     Members
     -------
@@ -108,11 +107,9 @@ class VectorBuffer(wiring.Component):
     next_ready, next : Out, In
         The decoded next command.
     there, take : Out, In
-        A word is there; it is taken if it is, and else the next one may pass.
-    held : Out
-        It is the one in the register, not the one that passes by.
-    kept, kept_about, passing_about : Out
-        The one in the register, and what belongs to either.
+        A word is there; it is taken if it is.
+    kept, kept_about : Out
+        It, at the memory's output, and what belongs to it.
     """
 
     def __init__(self, engine: Engine):
@@ -130,10 +127,8 @@ class VectorBuffer(wiring.Component):
                 "next_head": In(1),
                 "there": Out(1),
                 "take": In(1),
-                "held": Out(1),
                 "kept": Out(word_layout(engine)),
                 "kept_about": Out(self._about),
-                "passing_about": Out(self._about),
             }
         )
 
@@ -144,20 +139,16 @@ class VectorBuffer(wiring.Component):
         write, read = memory.write_port(), memory.read_port()
         # Pointers have a bit more than addresses: full is not empty.
         put, get, oldest = (Signal(range(2 * depth), name=name) for name in ("put", "get", "oldest"))
-        read_out = Signal()  # a word is at the memory's output
-        running, passes, bypass, move = Signal(), Signal(), Signal(), Signal()
+        running = Signal()
         empty = Signal(init=1)  # get == put
-        run, read_about = self.passing_about, Signal(self._about)
+        run = Signal(self._about)
         m.d.comb += [
             write.en.eq(self.word_valid),
             write.addr.eq(put),
             read.addr.eq(get),
             write.data.eq(self.word),
-            passes.eq(running & empty & self.word_valid & ~read_out & ~self.held),
-            bypass.eq(passes & self.take),
-            self.there.eq(self.held | passes),
-            move.eq(~self.held | self.take),
-            read.en.eq(running & ~empty & (~read_out | move)),
+            self.kept.eq(read.data),
+            read.en.eq(running & ~empty & (~self.there | self.take)),
         ]
         with m.If(self.word_valid):
             m.d.sync += [
@@ -165,20 +156,14 @@ class VectorBuffer(wiring.Component):
                 Assert((put - oldest)[: len(put)] < depth, "vector buffer overflow"),
             ]
         with m.If(read.en):
-            m.d.sync += [read_out.eq(1), read_about.eq(run)]
-        with m.Elif(move):
-            m.d.sync += read_out.eq(0)
-        with m.If(move):
-            m.d.sync += self.held.eq(read_out)
-            with m.If(read_out):
-                m.d.sync += [self.kept.eq(read.data), self.kept_about.eq(read_about)]
+            m.d.sync += [self.there.eq(1), self.kept_about.eq(run)]
+        with m.Elif(self.take):
+            m.d.sync += self.there.eq(0)
         step, again = Signal(), Signal()
-        m.d.comb += step.eq(read.en | bypass)
+        m.d.comb += step.eq(read.en)
         # What the pointers would say is known a cycle ahead. A next tile finds its words there.
-        with m.If(step & ~empty):
+        with m.If(step):
             m.d.sync += empty.eq(((get + 1)[: len(get)] == put) & ~self.word_valid & ~again)
-        with m.Elif(step):
-            m.d.sync += empty.eq(~again)
         with m.Elif(self.word_valid):
             m.d.sync += empty.eq(0)
         self._step(m, step, again, get, oldest, run, running)

@@ -1,6 +1,6 @@
 """Lane group of a channel: multiply-accumulate lanes that execute channel commands on the stream of beats.
 
-commands ─► queue ─► control ─┐
+commands ─────────► control ──┐
 items (value) ────────────────┼─► value * byte, two lanes a multiplier ─► accumulator words ─┬─► drain
 beats (lanes bytes) ──────────┴─► side output                    tile ─► head ─► best row ───┘
 """
@@ -10,7 +10,6 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..config import Engine
-from ..lib.queue import Queue
 from ..types import BEAT_ADDRESS, CHANNEL_BITS, ChannelCommand, Item, Source, beat_layout, write_layout
 from .accumulator import AccumulatorBank
 from .drain_port import DrainPort, drain_port
@@ -18,7 +17,6 @@ from .head import Head
 from .lane_control import LaneControl, Token
 from .logits import CandidateList, LogitWriter, second_best
 
-COMMANDS = 8  # commands a channel holds
 HEAD_WORDS = 2  # accumulator words, the last ones, that take the head's tiles in turn
 _FIELD = 18  # bits between the products of two lanes in one multiplier, which is 27 bits by 18
 
@@ -97,7 +95,6 @@ class LaneGroup(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         engine = self._engine
-        m.submodules.queue = queue = Queue(ChannelCommand, depth=COMMANDS)
         m.submodules.control = control = LaneControl(engine)
         m.submodules.bank = bank = AccumulatorBank(
             lanes=engine.lanes,
@@ -108,8 +105,7 @@ class LaneGroup(wiring.Component):
         m.submodules.head = head = self._head
         m.submodules.logits = logits = LogitWriter(engine=engine)
         m.submodules.candidates = candidates = CandidateList()
-        connect(m, flipped(self.commands), queue.i)
-        connect(m, queue.o, control.commands)
+        connect(m, flipped(self.commands), control.commands)
         connect(m, flipped(self.items), control.items)
         connect(m, logits.write, flipped(self.logits))
         connect(m, flipped(self.beats), control.beats)

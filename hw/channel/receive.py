@@ -6,7 +6,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from ..axi import ADDRESS_BITS, BURST_BITS, RESP_OKAY, byte_address
+from ..axi import ADDRESS_BITS, BURST_BITS, FAULT_BITS, RESP_OKAY, byte_address
 from ..config import Engine
 from ..lib.in_flight import InFlight
 from ..lib.queue import Queue
@@ -31,7 +31,7 @@ class Receiver(wiring.Component):
     Attributes
     ----------
     LATENCY : int
-        Cycles from R to `beats`. (To `kv`: 1.)
+        Cycles from R to `beats` and to `kv`.
 
     Members
     -------
@@ -48,7 +48,7 @@ class Receiver(wiring.Component):
     quiet : Out
         No burst is in flight.
     fault, fault_address : Out
-        A response was not OKAY; address of its burst. Held until reset.
+        A response was not OKAY; low half of the address of its burst. Held until reset.
     r* : AXI4
     """
 
@@ -72,7 +72,7 @@ class Receiver(wiring.Component):
                 "abort": In(1),
                 "quiet": Out(1),
                 "fault": Out(1),
-                "fault_address": Out(ADDRESS_BITS),
+                "fault_address": Out(FAULT_BITS),
                 "rdata": In(8 * engine.beat_bytes),
                 "rresp": In(2),
                 "rlast": In(1),
@@ -86,7 +86,9 @@ class Receiver(wiring.Component):
         engine = self._engine
         m.submodules.tags = tags = InFlight(TAG, depth=TAGS)
         m.submodules.fifo = fifo = Queue(beat_layout(engine), depth=engine.read_beats, credit_based=True)
-        m.submodules.kv_queue = kv = Queue(beat_layout(engine), depth=KV_WAITING, credit_based=True)
+        m.submodules.kv_queue = kv = Queue(
+            beat_layout(engine), depth=KV_WAITING, deep=True, credit_based=True
+        )
         connect(m, flipped(self.tags), tags.i)
         connect(m, fifo.o, flipped(self.beats))
         taken, tag = Signal(), tags.oldest
@@ -124,7 +126,9 @@ class Receiver(wiring.Component):
             pointer = Mux(last_tag.io, self.io_pointer, self.pointer)
             m.d.sync += [
                 self.fault.eq(1),
-                self.fault_address.eq(byte_address(pointer, last_tag.address, engine.beat_bytes)),
+                self.fault_address.eq(
+                    byte_address(pointer, last_tag.address, engine.beat_bytes)[:FAULT_BITS]
+                ),
             ]
         return m
 

@@ -5,11 +5,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
-from ..axi import ADDRESS_BITS, BURST_INCR, RESP_OKAY, AxiWrite, byte_address
+from ..axi import ADDRESS_BITS, BURST_INCR, FAULT_BITS, RESP_OKAY, AxiWrite, byte_address
 from ..config import Engine
 from ..lib.in_flight import InFlight
 from ..lib.queue import Queue
-from ..lib.slice import Slice
 from ..types import BEAT_ADDRESS, write_layout
 
 DEPTH = 64  # beats that wait
@@ -19,7 +18,8 @@ OUTSTANDING = 64  # writes whose response is awaited, and one
 class Writer(wiring.Component):
     """Beats to memory, one AXI write each: KV words of the current token, mailbox, tokens, state image.
 
-    Throughput: a beat a cycle. Back-pressure: `i.ready` falls when the queue of `DEPTH` is full.
+    Throughput: a beat every other cycle, so that the output registers need neither a spare nor a choice: no
+    source keeps up a higher rate. Back-pressure: `i.ready` falls when the queue of `DEPTH` is full.
 
     Attributes
     ----------
@@ -38,11 +38,11 @@ class Writer(wiring.Component):
     quiet : Out
         Nothing is queued, on the bus, or awaits a response.
     fault, fault_address : Out
-        A response was not OKAY; the address of its write. Held until reset.
+        A response was not OKAY; low half of the address of its write. Held until reset.
     bus : Out(AxiWrite)
     """
 
-    LATENCY = 2
+    LATENCY = 3
 
     def __init__(self, engine: Engine):
         self._engine = engine
@@ -55,7 +55,7 @@ class Writer(wiring.Component):
                 "abort": In(1),
                 "quiet": Out(1),
                 "fault": Out(1),
-                "fault_address": Out(ADDRESS_BITS),
+                "fault_address": Out(FAULT_BITS),
                 "bus": Out(AxiWrite(engine.beat_bytes)),
             }
         )
@@ -63,34 +63,25 @@ class Writer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         beat = self._engine.beat_bytes
-        m.submodules.queue = queue = Queue(write_layout(self._engine), depth=DEPTH)
+        m.submodules.queue = queue = Queue(write_layout(self._engine), depth=DEPTH, deep=True)
         # Where each write went whose response is awaited; responses come in order.
         place = data.StructLayout({"io": 1, "address": BEAT_ADDRESS})
         m.submodules.places = places = InFlight(place, depth=OUTSTANDING)
-        m.submodules.addresses = addresses = Slice(ADDRESS_BITS)
-        m.submodules.words = words = Slice(8 * beat)
+        address, word = Signal(ADDRESS_BITS, reset_less=True), Signal(8 * beat, reset_less=True)
         connect(m, flipped(self.i), queue.i)
         head = queue.o.p
         take, free = Signal(), Signal()
         m.d.comb += [
             self.level.eq(queue.level),
-            free.eq(addresses.i.ready & words.i.ready & places.i.ready),
+            free.eq(~self.bus.awvalid & ~self.bus.wvalid & places.i.ready),
             take.eq(queue.o.valid & free & ~self.abort),
             queue.o.ready.eq(free | self.abort),
             places.i.valid.eq(take),
             places.i.p.io.eq(head.io),
             places.i.p.address.eq(head.address),
             places.pop.eq(self.bus.bvalid),
-            addresses.i.valid.eq(take),
-            addresses.i.p.eq(self._address(head)),
-            self.bus.awvalid.eq(addresses.o.valid),
-            self.bus.awaddr.eq(addresses.o.p),
-            addresses.o.ready.eq(self.bus.awready),
-            words.i.valid.eq(take),
-            words.i.p.eq(head.data),
-            self.bus.wvalid.eq(words.o.valid),
-            self.bus.wdata.eq(words.o.p),
-            words.o.ready.eq(self.bus.wready),
+            self.bus.awaddr.eq(address),
+            self.bus.wdata.eq(word),
             self.bus.awlen.eq(0),
             self.bus.awsize.eq(exact_log2(beat)),
             self.bus.awburst.eq(BURST_INCR),
@@ -98,14 +89,25 @@ class Writer(wiring.Component):
             self.bus.wlast.eq(1),
             self.bus.bready.eq(1),
         ]
+        with m.If(self.bus.awready):
+            m.d.sync += self.bus.awvalid.eq(0)
+        with m.If(self.bus.wready):
+            m.d.sync += self.bus.wvalid.eq(0)
+        with m.If(take):
+            m.d.sync += [
+                self.bus.awvalid.eq(1),
+                self.bus.wvalid.eq(1),
+                address.eq(self._address(head)),
+                word.eq(head.data),
+            ]
         # of the response of the cycle before
         failed, where = Signal(), Signal(place)
-        m.d.comb += self.quiet.eq(~queue.o.valid & places.empty & ~failed)
+        m.d.comb += self.quiet.eq((queue.level == 0) & places.empty & ~failed)
         m.d.sync += [failed.eq(self.bus.bvalid & (self.bus.bresp != RESP_OKAY)), where.eq(places.oldest)]
         with m.If(self.bus.bvalid):
             m.d.sync += Assert(~places.empty, "a response to no write")
         with m.If(failed & ~self.fault):
-            m.d.sync += [self.fault.eq(1), self.fault_address.eq(self._address(where))]
+            m.d.sync += [self.fault.eq(1), self.fault_address.eq(self._address(where)[:FAULT_BITS])]
         return m
 
     def _address(self, place):

@@ -53,10 +53,13 @@ class MatrixPlan:
 
 
 def plan_matrix(engine: Engine, in_words: int, out_words: int) -> MatrixPlan:
-    """Groups and columns with the fewest beats a channel; the fewest groups among equals (less imbalance)."""
+    """Groups and columns with the fewest beats a channel; the fewest groups among equals (less imbalance).
+
+    At least `engine.joined` columns.
+    """
     best = None
     log_groups = 0
-    while 1 << log_groups <= min(engine.channels, engine.lanes):
+    while 1 << log_groups <= min(engine.channels // engine.joined, engine.lanes):
         plan = MatrixPlan(in_words, out_words, log_groups, engine.channels >> log_groups, engine.lanes)
         if best is None or plan.size < best.size:
             best = plan
@@ -96,13 +99,17 @@ class RingPlan:
 
 
 def plan_ring(engine: Engine, shape: ModelShape) -> RingPlan:
-    """Groups and columns with the fewest beats a channel; the fewest groups among equals."""
+    """Groups and columns with the fewest beats a channel; the fewest groups among equals.
+
+    At least `engine.joined` columns: those beyond the heads are empty.
+    """
     head_words = _ceil(shape.head_width, engine.lanes)
     best = None
     log_groups = 0
-    while 1 << log_groups <= engine.channels:
+    while 1 << log_groups <= engine.channels // engine.joined:
         heads = _ceil(shape.heads, engine.channels >> log_groups)
-        plan = RingPlan(log_groups, _ceil(shape.heads, heads), heads, head_words, shape.slots)
+        columns = max(_ceil(shape.heads, heads), engine.joined)
+        plan = RingPlan(log_groups, columns, heads, head_words, shape.slots)
         if best is None or plan.size < best.size:
             best = plan
         log_groups += 1

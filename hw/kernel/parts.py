@@ -72,7 +72,7 @@ class Parts:
 
     def _resettable(self, m: Module, engine: Engine):
         reset = ResetInserter(self.session.soft_reset)
-        self.reduce = DrainReduce(engine.channels, engine.lanes)
+        self.reduce = DrainReduce(engine.channels, engine.lanes, joined=engine.joined)
         drain_latency = BUS_REGISTERS + Channel.DRAIN_LATENCY + self.reduce.LATENCY
         self.vector = VectorUnit(engine, drain_latency=drain_latency)
         self.runner = TaskRunner(engine, reciprocal_latency=self.vector.RECIPROCAL_LATENCY)

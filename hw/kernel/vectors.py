@@ -19,7 +19,8 @@ def join_vectors(m: Module, parts: Parts):
         probe.route.eq(Route.PROBE),
         probe.index.eq(parts.choice.channel),
         counter.source.eq(Source.COUNTER),
-        counter.columns.eq(1),
+        counter.column.eq(session.traffic_column),
+        counter.columns.eq(parts.engine.joined),
         counter.address.eq(session.traffic_index),
     ]
     following = _join_choice(m, parts)

@@ -131,10 +131,11 @@ def rounding_shift(
     kept_bits = bits + 1 if addend is None else bits + 2
     coarse = pipe.reg(stage + 1, x >> Cat(C(0, 2), amount[2:]), f"{name}_coarse")
     rest = pipe.reg(stage + 1, amount[:2], f"{name}_rest")
-    fine = coarse >> rest
-    kept = pipe.reg(stage + 2, fine[:kept_bits].as_signed(), f"{name}_kept")
-    top = fine[kept_bits - 1 :]
-    over = pipe.reg(stage + 2, top.any() & ~top.all(), f"{name}_over")
+    kept = pipe.reg(stage + 2, (coarse >> rest)[:kept_bits].as_signed(), f"{name}_kept")
+    # What cannot fit is seen before the second shift, which then moves no more than it must.
+    differs = (coarse.as_unsigned() ^ coarse[-1].replicate(len(coarse)))[kept_bits - 1 :]
+    near = (bit & (rest <= place) for place, bit in enumerate(differs[:3]))
+    over = pipe.reg(stage + 2, Cat(*near, differs[3:]).any(), f"{name}_over")
     sign = pipe.reg(stage + 2, coarse[-1], f"{name}_sign")
     half = C(1, signed(2)) if addend is None else Cat(C(1, 1), addend).as_signed()
     rounded = (kept + half)[1:].as_signed()

@@ -57,7 +57,12 @@ class Queue(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.memory = memory = Memory(shape=self._shape, depth=self._depth, init=[])
+        m.submodules.memory = memory = Memory(
+            shape=self._shape,
+            depth=self._depth,
+            init=[],
+            attrs={"ram_style": "block" if self._deep else "distributed"},
+        )
         write = memory.write_port()
         put, get = Signal(), Signal()
         counted = put

@@ -1,6 +1,6 @@
 """What a run adds to the counters, and its end: read beats by kind, total cycles, mailbox."""
 
-from amaranth.hdl import Assert, Module, Signal
+from amaranth.hdl import Assert, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -13,6 +13,11 @@ class RunReport(wiring.Component):
     """Counts passes while they end; after `start` asks the channels for their read beats, then starts the
     mailbox.
 
+    Parameters
+    ----------
+    columns : int
+        Columns that the channels are cut into for a request of read beats: those of one are summed.
+
     Members
     -------
     finished, pass_cycles, decoding : In
@@ -23,8 +28,8 @@ class RunReport(wiring.Component):
         Of the run so far.
     done : Out
         The mailbox is in memory.
-    traffic_request, traffic_index, traffic_valid, traffic_value : Out, Out, In, In
-        Sum over the channels of the read beats of one kind; the value is there for one cycle.
+    traffic_request, traffic_index, traffic_column, traffic_valid, traffic_value : Out, Out, Out, In, In
+        Sum over the channels of a column of the read beats of one kind; the value is there for one cycle.
     add_valid, add_index, add_amount : Out
         Additions to the counters; at most two in a row while passes run.
     counters_idle : In
@@ -32,7 +37,8 @@ class RunReport(wiring.Component):
     mailbox_start, mailbox_done : Out, In
     """
 
-    def __init__(self):
+    def __init__(self, *, columns: int):
+        self._columns = columns
         super().__init__(
             {
                 "finished": In(1),
@@ -43,6 +49,7 @@ class RunReport(wiring.Component):
                 "done": Out(1),
                 "traffic_request": Out(1),
                 "traffic_index": Out(4),
+                "traffic_column": Out(6),
                 "traffic_valid": In(1),
                 "traffic_value": In(48),
                 "add_valid": Out(1),
@@ -57,24 +64,30 @@ class RunReport(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         self._passes(m)
-        kind = Signal(range(KINDS))
+        kind, column = Signal(range(KINDS)), Signal(range(self._columns))
+        last_column = column == self._columns - 1
         m.d.sync += [self.traffic_request.eq(0), self.mailbox_start.eq(0)]
         with m.FSM():
             with m.State("IDLE"):
                 with m.If(self.start):
                     m.next = "TRAFFIC"
             with m.State("TRAFFIC"):
-                m.d.sync += [self.traffic_request.eq(1), self.traffic_index.eq(kind)]
+                m.d.sync += [
+                    self.traffic_request.eq(1),
+                    self.traffic_index.eq(kind),
+                    self.traffic_column.eq(column),
+                ]
                 m.next = "BEATS"
             with m.State("BEATS"):
                 with m.If(self.traffic_valid):  # the last addition is long done
                     self._add(m, Counter.READ_BEATS + self.traffic_index, self.traffic_value)
                     m.d.sync += Assert(self.counters_idle, "a count of read beats finds the counters busy")
-                    m.d.sync += kind.eq(kind + 1)
-                    with m.If(kind == KINDS - 1):
-                        m.next = "TOTAL"
-                    with m.Else():
-                        m.next = "TRAFFIC"
+                    m.d.sync += column.eq(Mux(last_column, 0, column + 1))
+                    m.next = "TRAFFIC"
+                    with m.If(last_column):
+                        m.d.sync += kind.eq(kind + 1)
+                        with m.If(kind == KINDS - 1):
+                            m.next = "TOTAL"
             with m.State("TOTAL"):
                 self._add(m, Counter.TOTAL_CYCLES, self.cycles)
                 m.next = "COUNTED"

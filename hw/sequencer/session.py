@@ -57,7 +57,7 @@ class Session(wiring.Component):
         )
         m.d.sync += [pulse.eq(0) for pulse in pulses]
         self._stopping = Signal()
-        m.submodules.report = self._report_unit = RunReport()
+        m.submodules.report = self._report_unit = RunReport(columns=self._engine.joined)
         with m.FSM() as fsm:
             self._idle(m)
             self._work(m)

@@ -38,7 +38,7 @@ def session_signature(engine: Engine) -> wiring.Signature:
         An aborted run waits for that; it never comes, and a channel that owes it (`PortWatch`).
     soft_reset : Out
         Everything but the session's registers starts afresh.
-    traffic_request, traffic_index, traffic_valid, traffic_value : Out, Out, In, In
+    traffic_request, traffic_index, traffic_column, traffic_valid, traffic_value : Out, Out, Out, In, In
         Sum over the channels of the read beats of one kind.
     finished, pass_cycles, decoding : In
         End of a pass, its cycles, and whether its input token was generated in this run.
@@ -96,6 +96,7 @@ def session_signature(engine: Engine) -> wiring.Signature:
             "soft_reset": Out(1),
             "traffic_request": Out(1),
             "traffic_index": Out(4),
+            "traffic_column": Out(6),
             "traffic_valid": In(1),
             "traffic_value": In(48),
             "add_valid": Out(1),

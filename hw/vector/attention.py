@@ -62,10 +62,13 @@ class FusionPath(wiring.Component):
             depth=max(2, 1 << (self._engine.heads - 1).bit_length()),
             init=[],
         )
-        held = [Signal(DEN_BITS, name=f"held{i}") for i in range(lanes)]
+        # A word has a denominator a head of its column.
+        held = [
+            Signal(DEN_BITS, name=f"held{i}", reset_less=True) for i in range(min(lanes, self._engine.heads))
+        ]
         fresh = self.weight_valid & self.weight_tag.fresh
         with m.If(fresh):
-            m.d.sync += [held[i].eq(self.weight_word[i][:DEN_BITS]) for i in range(lanes)]
+            m.d.sync += [kept.eq(self.weight_word[i][:DEN_BITS]) for i, kept in enumerate(held)]
         pipe = Pipeline(m, self.weight_valid, 2 + reciprocal.LATENCY)
         lane = pipe.carry(0, 1, self.weight_tag.sub, "lane")
         den = pipe.reg(2, Array(held)[lane], "den")

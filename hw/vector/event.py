@@ -12,10 +12,14 @@ from .requantise import Requantise
 
 
 def _within(pipe: Pipeline, x, threshold, name: str):
-    """abs(x) < threshold, as a register at stage 2."""
-    below = pipe.reg(1, x < threshold, f"{name}_below")
-    above = pipe.reg(1, x + threshold > 0, f"{name}_above")
-    return pipe.reg(2, below & above, name)
+    """abs(x) < threshold, as a register at stage 2: threshold - abs(x) > 0.
+
+    In one sum: threshold + x where x is negative, else threshold + ~x, which is one less.
+    """
+    negative = pipe.reg(1, x[-1], f"{name}_negative")
+    folded = (x.as_unsigned() ^ (~x[-1]).replicate(len(x))).as_signed()
+    rest = pipe.reg(1, folded + threshold, f"{name}_rest")
+    return pipe.reg(2, ~rest[-1] & (~negative | rest.any()), name)
 
 
 class Eventise(wiring.Component):
@@ -28,6 +32,8 @@ class Eventise(wiring.Component):
     ----------
     lanes : int
         Elements of a word.
+    acc_bits : int
+        Bits of an accumulator.
 
     Members
     -------
@@ -41,12 +47,12 @@ class Eventise(wiring.Component):
 
     LATENCY = Requantise.LATENCY + 1
 
-    def __init__(self, lanes: int):
-        self._lanes = lanes
+    def __init__(self, lanes: int, *, acc_bits: int = ACC_BITS):
+        self._lanes, self._acc_bits = lanes, acc_bits
         super().__init__(
             {
                 "i_valid": In(1),
-                "acc": In(data.ArrayLayout(signed(ACC_BITS), lanes)),
+                "acc": In(data.ArrayLayout(signed(acc_bits), lanes)),
                 "threshold": In(data.ArrayLayout(27, lanes)),
                 "multiplier": In(data.ArrayLayout(15, lanes)),
                 "shift": In(data.ArrayLayout(6, lanes)),
@@ -59,7 +65,7 @@ class Eventise(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.requantise = requantise = Requantise(self._lanes)
+        m.submodules.requantise = requantise = Requantise(self._lanes, acc_bits=self._acc_bits)
         pipe = Pipeline(m, self.i_valid, self.LATENCY)
         m.d.comb += [
             requantise.i_valid.eq(self.i_valid),

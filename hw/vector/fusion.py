@@ -16,6 +16,7 @@ from .requantise import SPLIT, WIDE_PRODUCT, partial_products
 
 RECIPROCAL_BITS = RECIPROCAL_FRAC + 2  # recip is at most 2^17
 ALIGN_BITS = 5
+_FINE = 3  # low bits of the alignment
 QUOTIENT_SHIFT = DEN_BITS + RECIPROCAL_FRAC - OUTPUT_FRAC
 QUOTIENT_BITS = ACC_BITS + RECIPROCAL_BITS - 1  # of a numerator of less than 31 bits times a reciprocal
 
@@ -147,9 +148,12 @@ class MixFusion(wiring.Component):
         gain_o = pipe.reg(gains, self.gain_o, "gain_o")
         gain_h = pipe.reg(gains, self.gain_h, "gain_h")
         amount = pipe.reg(summed, (self.shift - 1)[:6], "amount")
+        # The numerators are shifted by multiples of 8 alone; the reciprocal, which all share, by the rest.
+        coarse = Cat(C(0, _FINE), self.align[_FINE:])
+        recip = (self.recip << self.align[:_FINE])[: RECIPROCAL_BITS + (1 << _FINE) - 1]
         for lane in range(self._lanes):
-            aligned = (self.num[lane] << self.align)[:ACC_BITS].as_signed()
-            o = self._quotient(pipe, aligned, f"quotient{lane}")
+            aligned = (self.num[lane] << coarse)[:ACC_BITS].as_signed()
+            o = self._quotient(pipe, aligned, recip, f"quotient{lane}")
             h = pipe.carry(0, gains, self.h[lane], f"h{lane}")
             part_o = pipe.reg(gains + 1, o * gain_o, f"part_o{lane}")
             part_h = pipe.reg(gains + 1, h * gain_h, f"part_h{lane}")
@@ -160,13 +164,13 @@ class MixFusion(wiring.Component):
         m.d.comb += self.o_valid.eq(pipe.valid[-1])
         return m
 
-    def _quotient(self, pipe: Pipeline, aligned, name: str):
+    def _quotient(self, pipe: Pipeline, aligned, recip, name: str):
         """rnd(x, QUOTIENT_SHIFT) with x = aligned * recip, at stage 4.
 
         It is ((x - (x < 0)) >> 33) + 1 >> 1 with a shift of 34; the 1 is taken from what lies above bit 33
         only where all below is 0.
         """
-        low, high, negative = partial_products(pipe, 0, aligned, self.recip, name)
+        low, high, negative = partial_products(pipe, 0, aligned, recip, name)
         upper = pipe.reg(3, (low[SPLIT:] + high)[: QUOTIENT_BITS - SPLIT].as_signed(), f"{name}_upper")
         some = pipe.reg(3, low[:SPLIT].any(), f"{name}_some")
         negative = pipe.reg(3, negative, f"{name}_negative")

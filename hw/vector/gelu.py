@@ -68,7 +68,9 @@ class Gelu(wiring.Component):
             self.o_valid.eq(pipe.valid[-1]),
         ]
         for lane in range(self._lanes):
-            m.submodules[f"table{lane}"] = table = Memory(shape=signed(8), depth=ENTRIES, init=[])
+            m.submodules[f"table{lane}"] = table = Memory(
+                shape=signed(8), depth=ENTRIES, init=[], attrs={"ram_style": "block"}
+            )
             write = table.write_port()
             read = table.read_port()
             m.d.comb += [

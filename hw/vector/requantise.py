@@ -46,23 +46,25 @@ class Requantise(wiring.Component):
     ----------
     lanes : int
         Elements of a word.
+    acc_bits : int
+        Bits of an accumulator, 18 to 34.
 
     Members
     -------
     i_valid, acc, multiplier, shift : In
-        A word of accumulators (any 32 bits) with multipliers (15 bits) and shifts (1..47) of its elements.
+        A word of accumulators with multipliers (15 bits) and shifts (1..47) of its elements.
     o_valid, y : Out
         The requantised word.
     """
 
     LATENCY = WIDE_PRODUCT + ROUNDING_SHIFT
 
-    def __init__(self, lanes: int):
+    def __init__(self, lanes: int, *, acc_bits: int = ACC_BITS):
         self._lanes = lanes
         super().__init__(
             {
                 "i_valid": In(1),
-                "acc": In(data.ArrayLayout(signed(ACC_BITS), lanes)),
+                "acc": In(data.ArrayLayout(signed(acc_bits), lanes)),
                 "multiplier": In(data.ArrayLayout(15, lanes)),
                 "shift": In(data.ArrayLayout(6, lanes)),
                 "o_valid": Out(1),

@@ -34,7 +34,7 @@ from .residual import ResidualPath
 from .session_state import DecayPath, EncoderPath, word16
 from .words import Route, WordOp
 
-CAST_REGISTERS = 2  # from a path's word to the broadcast bus
+CAST_REGISTERS = 0  # from a path's word to the broadcast bus
 DONE_REGISTERS = 1  # from a path's last word to `done`
 
 
@@ -65,7 +65,7 @@ class VectorUnit(wiring.Component):
     state_write, membrane_write : In (valid, address, word)
         Restore and reset sweep.
     cast : Out
-        Word for the broadcast bus (`cast_valid`), two cycles behind its path.
+        Word for the broadcast bus (`cast_valid`), from its path in the same cycle: zero without.
     done : Out
         Pulse: the last word of the step has left for the bus or lies in its memory.
     statistics_done : Out
@@ -171,15 +171,14 @@ class VectorUnit(wiring.Component):
     def _drained(self, m, parameter):
         """Routes that start with a drained accumulator word; returns the requantised word with its tag and
         parameters."""
-        lanes, d = self._engine.lanes, self._drain
+        lanes, d, acc_bits = self._engine.lanes, self._drain, self._engine.matrix_bits
         scale = [ScaleParameter(parameter[i]) for i in range(lanes)]
-        m.submodules.eventise = eventise = Eventise(lanes)
+        m.submodules.eventise = eventise = Eventise(lanes, acc_bits=acc_bits)
         m.submodules.step = step = StepThreshold(lanes)
         m.submodules.gelu = gelu = Gelu(lanes)
         requantised = self._at(d, Route.EVENT, Route.DECAY, Route.RESIDUAL, Route.GELU)
         m.d.comb += [
             eventise.i_valid.eq(requantised),
-            eventise.acc.eq(self.bus),
             step.i_valid.eq(self._at(d, Route.STEP)),
             step.acc.eq(self.bus),
             gelu.w_valid.eq(self.gelu_write.valid),
@@ -189,6 +188,7 @@ class VectorUnit(wiring.Component):
         ]
         for i in range(lanes):
             m.d.comb += [
+                eventise.acc[i].eq(self.bus[i][:acc_bits]),
                 eventise.threshold[i].eq(scale[i].extra),
                 eventise.multiplier[i].eq(scale[i].multiplier),
                 eventise.shift[i].eq(scale[i].shift),
@@ -315,26 +315,26 @@ class VectorUnit(wiring.Component):
             )
 
     def _broadcast(self, m):
-        """The path that has a word puts it on the bus, two registers on."""
-        layout = broadcast_layout(self._engine)
-        chosen = Signal(layout)
-        valid = Signal()
-        m.d.sync += [valid.eq(Cat(s[0] for s in self._sources).any()), self.done.eq(Cat(self._dones).any())]
-        for source_valid, kind, last, index, word in self._sources:
+        """The path that has a word puts it on the bus; its nonzero elements are counted a register on."""
+        counted, word = Signal(), Signal.like(self.cast.word, reset_less=True)
+        m.d.comb += self.cast_valid.eq(Cat(s[0] for s in self._sources).any())
+        for source_valid, kind, last, index, elements in self._sources:
             with m.If(source_valid):
-                m.d.sync += [
-                    chosen.kind.eq(kind),
-                    chosen.last.eq(last),
-                    chosen.index.eq(index),
-                    chosen.word.eq(word.as_value()),
+                m.d.comb += [
+                    self.cast.kind.eq(kind),
+                    self.cast.last.eq(last),
+                    self.cast.index.eq(index),
+                    self.cast.word.eq(elements.as_value()),
                 ]
-        m.d.sync += self.cast_valid.eq(valid)
-        with m.If(valid):
-            m.d.sync += self.cast.eq(chosen)
+        m.d.sync += [
+            self.done.eq(Cat(self._dones).any()),
+            counted.eq(self.cast_valid & (self.cast.kind == BroadcastKind.VECTOR)),
+            word.eq(self.cast.word),
+        ]
         m.submodules.count = count = PopCount(self._engine.lanes)
         m.d.comb += [
-            count.i_valid.eq(valid & (chosen.kind == BroadcastKind.VECTOR)),
-            count.word.eq(chosen.word),
+            count.i_valid.eq(counted),
+            count.word.eq(word),
             self.active_valid.eq(count.o_valid),
             self.active.eq(count.count),
         ]

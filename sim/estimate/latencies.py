@@ -122,7 +122,7 @@ def latencies(engine: Engine) -> Latencies:
 
 def _latencies(engine: Engine) -> Latencies:
     queue = 1  # a shallow queue; hw.lib.queue.Queue.LATENCY
-    reduce = DrainReduce(engine.channels, engine.lanes).LATENCY
+    reduce = DrainReduce(engine.channels, engine.lanes, joined=engine.joined).LATENCY
     drain = BUS_REGISTERS + Channel.DRAIN_LATENCY + reduce
     vector = VectorUnit(engine, drain_latency=drain)
     residual, lanes = ResidualPath(engine), LaneGroup(engine=engine)

@@ -61,6 +61,7 @@ def _cells() -> list[Cell]:
                 name = f"layout_{layout}_{'dense' if dense else 'sparse'}_{one}"
                 if (layout, dense) != ("columns", True):  # by column nothing can be skipped
                     cells.append(Cell(name, "ours", "decode", what, _decode))
+    cells.append(Cell("load", "ours", "load", {}, lambda x: {"seconds": x}))
     for drafts in (False, True):
         how, what = "drafts" if drafts else "plain", {"tokens": 120, "drafts": drafts}
         cells.append(Cell(f"quoting_{how}", "ours", "quoting", what, lambda x: x))

@@ -1,6 +1,7 @@
 """Worker: the CPU engine. `python -m symlight.tools.bench_cpu.ours PACKAGE`"""
 
 import sys
+import time
 from statistics import median
 
 import numpy as np
@@ -14,7 +15,8 @@ from symlight.cpu.store import stored_weights
 from symlight.cpu.weights import Weights
 from symlight.host.device.choosing import PLAIN
 from symlight.host.device.cpu_machine import CpuMachine, Run
-from symlight.host.device.packages import open_package
+from symlight.host.device.opening import DeviceOptions, OpenedDevice
+from symlight.host.device.packages import open_any, open_package
 from symlight.host.device.reference_machine import ReferenceMachine
 from symlight.model.package import load_package
 
@@ -124,6 +126,12 @@ class Ours:
         fared = None if run.drafts is None else run.drafts.to_json()
         return {"seconds": seconds / tokens, "drafts": fared, "tokens": run.tokens}
 
+    def load(self) -> float:
+        """Seconds from the package's path to an engine, with packed weights in the cache."""
+        began = time.perf_counter()
+        with OpenedDevice(DeviceOptions(device="cpu:1"), open_any(str(self._package.path), lazy=True)):
+            return time.perf_counter() - began
+
     def golden(self, prefix: int, tokens: int, reference: bool) -> float:
         """Seconds of the golden model beside a run."""
         machine = ReferenceMachine(self._package.model) if reference else CpuMachine(self.engine())
@@ -157,5 +165,5 @@ class Quoting:
 
 if __name__ == "__main__":
     ours, quoting = Ours(sys.argv[1]), Quoting()
-    names = ("bandwidth", "decode", "prefill", "sessions", "given", "golden")
+    names = ("bandwidth", "decode", "prefill", "sessions", "given", "golden", "load")
     answer({name: getattr(ours, name) for name in names} | {"quoting": quoting.run})

@@ -9,7 +9,7 @@ from statistics import median
 
 from symlight.base.files import write_whole
 
-from .cells import Round
+from .cells import PREFIXES, Round
 
 MUST = {  # the least that the project accepts; the figure that it aims at
     "decode_over_llamacpp_q8": (1.6, 2.0),
@@ -34,6 +34,13 @@ MEANING = {
     "speculation_over_plain": "drafts over plain decode of a given text that quotes its prompt",
     "speculation_demo_over_plain": "the same text, written by the shipped model, which fits a cache",
     "verify_speedup": "golden model of 32 + 64 tokens: reference over engine, time",
+}
+ENGINES = {
+    "ours": "symlight",
+    "llama": "llama.cpp Q8_0",
+    "rwkv7": "RWKV-7 Q8_0",
+    "torch_int8": "torch INT8",
+    "torch_fp32": "torch FP32",
 }
 BEGIN, END = "<!-- cpu: written by make bench-cpu -->", "<!-- end of cpu -->"
 
@@ -109,21 +116,14 @@ def plot(result: dict, file: Path) -> None:
     import matplotlib.pyplot as plt
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(12, 4.5), layout="constrained")
-    engines = {
-        "ours": "symlight",
-        "llama": "llama.cpp Q8_0",
-        "rwkv7": "RWKV-7 Q8_0",
-        "torch_int8": "torch INT8",
-        "torch_fp32": "torch FP32",
-    }
-    known = [name for name in engines if f"{name}_p32_1t" in result["cells"]]
+    known = [name for name in ENGINES if f"{name}_p32_1t" in result["cells"]]
     for offset, threads in enumerate((1, 2)):
         here = [name for name in known if f"{name}_p32_{threads}t" in result["cells"]]
         speeds = [1 / result["cells"][f"{name}_p32_{threads}t"]["seconds"] for name in here]
         places = [known.index(name) + 0.4 * offset for name in here]
         bars = left.bar(places, speeds, 0.38, label=f"{threads} thread{'s' * (threads > 1)}")
         left.bar_label(bars, fmt="%.0f")
-    left.set_xticks([i + 0.2 for i in range(len(known))], [engines[name] for name in known])
+    left.set_xticks([i + 0.2 for i in range(len(known))], [ENGINES[name] for name in known])
     left.set_ylabel("decode, tokens/s at p32")
     left.legend()
     names = list(result["ratios"])
@@ -146,14 +146,32 @@ def table(result: dict) -> str:
     )
     lines = [
         f"Synthetic 194M weights on {result['machine']}. {speeds}. Medians of {result['rounds']} interleaved "
-        f"rounds, processor time with one thread; commit {result['commit']}.",
+        f"rounds, processor time with one thread; commit {result['commit']}."
+        + (f" Loading the packed weights takes {cells['load']['seconds']:.2f} s." if "load" in cells else ""),
         "",
         "| ratio | measured | asked | what |",
         "|---|---|---|---|",
     ]
     for name, value in result["ratios"].items():
         lines.append(f"| `{name}` | {value:.2f} | {MUST[name][0]:g} | {MEANING[name]} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_speeds(cells)])
+
+
+def _speeds(cells: dict) -> list[str]:
+    """Decode speeds and memory of every engine, as a Markdown table; none where only some were measured."""
+    columns = [f"p{prefix}_{threads}t" for threads in (1, 2) for prefix in PREFIXES]
+    rows = []
+    for engine, title in ENGINES.items():
+        speeds = [cells.get(f"{engine}_{column}") for column in columns]
+        memory = cells.get(f"memory_{engine}")
+        if all(speeds) and memory:
+            shown = [f"{1 / speed['seconds']:.0f}" for speed in speeds]
+            rows.append(f"| {' | '.join([title, *shown, format(memory['peak_mb'], '.0f')])} |")
+    if not rows:
+        return []
+    titles = [column.replace("_", ", ").replace("t", " thread") for column in columns]
+    heads = ["decode, tokens per second", *titles, "peak memory, MB"]
+    return ["", f"| {' | '.join(heads)} |", "|" + "---|" * len(heads), *rows]
 
 
 def write_table(result: dict, page: Path) -> None:

@@ -28,7 +28,7 @@ class Picked(Proof):
         "every nonzero element of the group once, ascending, none else; a row with each; "
         "one `last` a command; streams hold"
     )
-    bmc, cover = 11, 16
+    bmc, cover = 11, 18
 
     def component(self):
         return Gather(ENGINE)
@@ -186,6 +186,6 @@ Picked.broken = {
     "takes every group's elements": (_all_groups, "a channel that takes no part sends no elements"),
     "offers an item and takes it back": (_fickle, "items hold until ready"),
 }
-Picked.broken_bmc = 12
+Picked.broken_bmc = 14
 
 PROOFS = [Picked]

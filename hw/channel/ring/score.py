@@ -9,6 +9,7 @@ from ...types import CHANNEL_BITS, COLUMN_BITS, RingShape
 from .broadcast_receiver import SLOPE_BITS
 from .read_scheduler import WEIGHT_BITS, key_layout
 
+PRODUCT_BITS = 15  # of k and q, which are bytes from -127 to 127
 SCORE_BITS = 32
 DOT_BITS = 24  # of q . k: products of 16 bits, up to 2^8 of them
 PRODUCT_BITS = 16

@@ -16,9 +16,8 @@ class Drain(Agent):
         super().__init__(bench)
         self.latency, self.layout = latency, layout
         self.valid, self.request = getattr(self.dut, f"{part}__valid"), getattr(self.dut, f"{part}__request")
-        self.word, self.word_valid = (
-            getattr(self.dut, f"{part}__word"),
-            getattr(self.dut, f"{part}__word_valid"),
+        self.word, self.fixed, self.word_valid = (
+            getattr(self.dut, f"{part}__{name}") for name in ("word", "fixed", "word_valid")
         )
         self.asked = getattr(self.dut, f"{part}__asked")
         self.others = 0  # requests for other columns, of ten cycles
@@ -48,7 +47,8 @@ class Drain(Agent):
         assert int(self.word_valid.value) == due, "an answer without a request, or none to one"
         if due:
             _, source, address = self.waiting.pop(0)
-            self.answers.append((source, address, fields(self.layout, int(self.word.value))))
+            word = int(self.word.value) | int(self.fixed.value)
+            self.answers.append((source, address, fields(self.layout, word)))
             self.count += 1
 
     def check_empty(self):

@@ -36,8 +36,9 @@ class Ports(Agent):
     def drive(self):
         rng, dut = self.bench.rng, self.dut
         dut.add__addends.value = self.late if self.late is not None else rng.getrandbits(32 * self.lanes)
+        rests = parameters().get("shared") and rng.random() < 0.4  # a shared port must have drains too
         add, address = (
-            self.on and rng.random() < self.rate,
+            self.on and rng.random() < self.rate and not rests,
             rng.randrange(2 if rng.random() < self.hot else self.depth),
         )
         dut.add__valid.value, dut.add__address.value = int(add), address
@@ -47,6 +48,7 @@ class Ports(Agent):
             and rng.random() < self.rate
             and not (add and address == drain)
             and drain not in self.recent
+            and not (self.recent and parameters().get("shared"))
         )
         dut.drain__valid.value, dut.drain__read.value = int(ask), int(ask or rng.random() < 0.3)
         dut.drain__address.value = drain

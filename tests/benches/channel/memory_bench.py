@@ -1,10 +1,15 @@
 """AXI slaves for the benches of fetch and writer: random stalls, in-order data, injected errors, protocol
 checks."""
 
-from symlight.hw.axi import BURST_INCR, MAX_BURST, PAGE_BYTES
+from symlight.hw.axi import BURST_INCR, FAULT_BITS, MAX_BURST, PAGE_BYTES
 from tests.benches.bench import Agent, stalls
 
 OKAY, SLVERR = 0, 2
+
+
+def low_half(address: int) -> int:
+    """What a fault reports of a byte address."""
+    return address & ((1 << FAULT_BITS) - 1)
 
 
 def beat_at(address: int, beat_bytes: int) -> int:

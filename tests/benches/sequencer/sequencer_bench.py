@@ -171,6 +171,7 @@ class Delayed(Agent):
 
 
 ENGINE = card("sim4")
+MANY = replace(ENGINE, channels=16)  # channels that are asked column by column
 RECIPROCAL = 14  # reciprocal_latency of the task runner in the benches
 
 
@@ -183,7 +184,7 @@ def parts() -> dict:
         "dispatch": lambda: Dispatcher(ENGINE),
         "resident": lambda: Dispatcher(replace(ENGINE, kv_resident=True)),
         "tokens": lambda: TokenLoop(ENGINE),
-        "session": lambda: Session(ENGINE),
+        "session": lambda: Session(MANY),
         "load": lambda: LoadUnit(ENGINE),
         "state": lambda: StateUnit(ENGINE),
         "tasks": lambda: TaskRunner(ENGINE, reciprocal_latency=RECIPROCAL),

@@ -5,7 +5,7 @@ from symlight.hw.sequencer.session import QUIET_CYCLES, Session
 from symlight.hw.sequencer.state_transfer import StateAction
 from symlight.hw.types import Work
 from tests.benches.bench import Agent, Bench, parameters, stalls
-from tests.benches.sequencer.sequencer_bench import ENGINE, Ports, Strobes, Watch
+from tests.benches.sequencer.sequencer_bench import ENGINE, MANY, Ports, Strobes, Watch
 
 KINDS = 16
 ROUND_TRIP = parameters().get("round_trip", 8)  # cycles of a drain, at least
@@ -56,7 +56,7 @@ class Units(Agent):
         self.ports.set(counters_busy=self.settling > 0, restoring="restoring" in self.timers)
         self.ports.junk(rng, *(rng.choice(BESIDE), "load_failed", "tokens_error"))
         if "traffic_valid" in due:
-            self.ports.set(traffic_value=self.beats[self.kind])
+            self.ports.set(traffic_value=self.beats[self.kind][self.column])
         if "tokens_done" in due:
             self.ports.set(**self.outcome)
         if "load_done" in due:
@@ -90,7 +90,7 @@ class Units(Agent):
         if get("mailbox_start"):
             self.fields = get("fields")
         if get("traffic_request"):
-            self.kind = get("traffic_index")
+            self.kind, self.column = get("traffic_index"), get("traffic_column")
             self.after("traffic_valid", self.bench.rng.randrange(ROUND_TRIP, ROUND_TRIP + 8))
         if get("add_valid"):
             self.busy = 5
@@ -128,7 +128,7 @@ class Runs:
 
     def __init__(self, dut):
         self.bench = Bench(dut)
-        self.ports = Ports(dut, Session(ENGINE), "session")
+        self.ports = Ports(dut, Session(MANY), "session")
         self.units = Units(self.bench, self.ports)
         self.done = Watch(self.bench, self.ports, "done")
         self.fault = Strobes(
@@ -145,7 +145,9 @@ class Runs:
         self.args = {"command": command, "run_id": self.run_id, "flags": flags, "watchdog": watchdog}
         units = self.units
         units.log.clear()
-        units.beats = [self.bench.rng.getrandbits(40) for _ in range(KINDS)]
+        units.beats = [
+            [self.bench.rng.getrandbits(40) for _column in range(MANY.joined)] for _kind in range(KINDS)
+        ]
         self.words = {
             name: self.bench.rng.getrandbits(len(self.ports.handle(name)))
             for name in ("position", "pending", "has_pending", "passes", "n_tokens")
@@ -166,7 +168,8 @@ class Runs:
         assert {name: fields[name] for name in self.words} == self.words
         assert fields["status"] == (Status.ERROR if fields["error"] else Status.OK)
         beats = [adds.get(Counter.READ_BEATS + kind, 0) for kind in range(KINDS)]
-        assert beats == self.units.beats, f"beats {beats}, expected {self.units.beats}"
+        expected = [sum(columns) for columns in self.units.beats]
+        assert beats == expected, f"beats {beats}, expected {expected}"
         total = adds[Counter.TOTAL_CYCLES]
         assert 0 < total <= self.bench.cycle - self.begin < total + 80, f"{total} cycles are counted"
         return fields

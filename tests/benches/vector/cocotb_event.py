@@ -18,8 +18,11 @@ LANES = 4
 async def eventise(dut, idle):
     bench = Bench(dut)
     rng = np.random.default_rng(bench.seed)
-    pipe = Pipe(bench, "eventise", Eventise(LANES), idle, latency={"y_valid": Requantise.LATENCY})
+    width = parameters().get("acc_bits", 32)
+    component = Eventise(LANES, acc_bits=width)
+    pipe = Pipe(bench, "eventise", component, idle, latency={"y_valid": Requantise.LATENCY})
     acc, multiplier, shift = words(rng, 600)
+    acc = np.clip(acc, -(1 << width - 1), (1 << width - 1) - 1)
     # A third of the thresholds is met or missed by one.
     near = np.clip(np.abs(acc) + rng.integers(-1, 2, acc.shape), 1, 2**27 - 1)
     threshold = np.where(

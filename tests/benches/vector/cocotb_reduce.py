@@ -3,23 +3,21 @@
 import cocotb
 import numpy as np
 
-from symlight.hw.vector.reduce import DrainReduce
+from symlight.hw.config import FEW_CHANNELS, JOINED
 from tests.benches.bench import Bench, parameters
-from tests.benches.vector.vector_bench import IDLE, LIMIT, Pipe, numbers, pack, run
-
-LANES = 4
+from tests.benches.vector.vector_bench import IDLE, LIMIT, SUMMED_LANES, Pipe, numbers, pack, reduction, run
 
 
 class Drain(Pipe):
     """A word is there when it is an answer or a channel puts a side word on the bus."""
 
     def __init__(self, bench, name, channels, idle):
-        super().__init__(bench, name, DrainReduce(channels, LANES), idle)
+        super().__init__(bench, name, reduction(channels), idle)
         self.channels = channels
         self.latency["o_side"] = self.latency["o_valid"]
 
     def words(self, answers, sides, words):
-        """answers [n] 0/1, sides [n, channels] 0/1, words [n, channels, LANES]; one of both is set."""
+        """answers [n] 0/1, sides [n, channels] 0/1, words [n, channels, SUMMED_LANES]; one of both is set."""
         totals = words.sum(axis=1)
         for answer, side, word, total in zip(answers, sides, words, totals):
             inputs = {"i_valid": answer} | {f"i_side__{k}": side[k] for k in range(self.channels)}
@@ -37,7 +35,7 @@ class Drain(Pipe):
         item = self.queue.pop(0) if self.queue and not next(self.pattern) else None
         self.history.append(item)
         for port in self.inputs:
-            junk = self.bench.rng.getrandbits(32 * LANES) if port.startswith("i_word") else 0
+            junk = self.bench.rng.getrandbits(32 * SUMMED_LANES) if port.startswith("i_word") else 0
             self.port(port).value = junk if item is None else item[0][port]
 
     def sample(self):
@@ -60,15 +58,18 @@ async def sums_channels(dut, idle):
     pipes = []
     for channels in parameters()["channels"]:
         pipe = Drain(bench, f"reduce{channels}", channels, idle)
-        size = (200, channels, LANES)
+        size = (200, channels, SUMMED_LANES)
         words = numbers(rng, 32, size) // channels
+        # An answer comes from the channels of one of at least `least` columns, a side word from one channel.
+        least = parameters().get("columns", JOINED) if channels > FEW_CHANNELS else 1
+        columns = rng.integers(least, max(least, channels // 2) + 1, 200)
+        column = rng.integers(0, columns)
+        answering = np.arange(channels)[None] % columns[:, None] == column[:, None]
         answers = rng.integers(0, 2, 200)
         sides = (1 << rng.integers(0, channels, 200))[:, None] >> np.arange(channels) & 1
         sides *= (~answers & 1 | rng.integers(0, 8, 200) // 7)[:, None]
-        single = (answers == 0)[:, None] & (
-            sides == 0
-        )  # a side word comes from one channel, the others are silent
-        words = np.where(single[:, :, None], 0, words)
+        speaking = np.where(answers[:, None] == 1, answering, sides == 1)
+        words = np.where(speaking[:, :, None], words, 0)
         pipe.words(answers, sides, words)
         pipes.append(pipe)
     await run(bench, *pipes)

@@ -10,7 +10,7 @@ from symlight.hw.vector.layernorm import LayerNormStatistics
 from symlight.hw.vector.requantise import Requantise
 from symlight.hw.vector.residual import ResidualPath
 from symlight.hw.vector.session_state import DecayPath
-from symlight.hw.vector.unit import VectorUnit
+from symlight.hw.vector.unit import CAST_REGISTERS, VectorUnit
 from symlight.hw.vector.words import Route
 from symlight.model import ops
 from symlight.model.config import Numerics
@@ -122,7 +122,7 @@ class Unit:
             "address": 0,
             "word": [int(x) & 0xFF for x in word],
         }
-        self.time.expect(source + 2, "cast_valid", cast=cast)
+        self.time.expect(source + CAST_REGISTERS, "cast_valid", cast=cast)
         if kind is BroadcastKind.VECTOR:
             self.time.expect(source + 3, "active_valid", active=int(np.count_nonzero(word)))
         if done:
@@ -151,7 +151,7 @@ class Unit:
 
     async def events(self, count=2):
         """QKV: q, k and v words of the head space."""
-        accumulators = numbers(self.rng, 28, (3 * count, LANES))
+        accumulators = numbers(self.rng, ENGINE.matrix_bits, (3 * count, LANES))
         (multiplier, shift, threshold), words = self.scales(3 * count)
         first = await self.load(words)
         e = ops.event(accumulators, threshold, multiplier, shift)
@@ -177,7 +177,7 @@ class Unit:
         await self.time.play()
 
     async def decay(self, base, count):
-        accumulators = numbers(self.rng, 28, (count, LANES))
+        accumulators = numbers(self.rng, ENGINE.matrix_bits, (count, LANES))
         beta = numbers(self.rng, 16, (count, LANES), signed=False)
         (multiplier, shift, _), words = self.scales(count, beta)
         first = await self.load(words)
@@ -221,7 +221,7 @@ class Unit:
         await self.time.play()
 
     async def step(self, count):
-        accumulators = numbers(self.rng, 28, (count, LANES))
+        accumulators = numbers(self.rng, ENGINE.matrix_bits, (count, LANES))
         threshold = np.where(
             self.rng.random((count, LANES)) < 0.5,
             accumulators + self.rng.integers(-1, 2, (count, LANES)),
@@ -300,7 +300,7 @@ class Unit:
         await self.time.play()
 
     async def norm(self, task):
-        accumulators = numbers(self.rng, 28, (WORDS, LANES))
+        accumulators = numbers(self.rng, ENGINE.matrix_bits, (WORDS, LANES))
         (multiplier, shift, _), words = self.scales(WORDS)
         first = await self.load(words)
         scalars, entry = self.event_entry(task)

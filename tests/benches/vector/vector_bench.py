@@ -9,10 +9,18 @@ from amaranth.hdl import Module, Shape
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import Flow, Out
 
+from symlight.hw.config import Engine
+from symlight.hw.vector.reduce import DrainReduce
 from tests.benches.bench import Agent, fields, stalls
 
 IDLE = ["never", "random", "bursts", "slow"]
 LIMIT = {"timeout_time": 10_000_000, "timeout_unit": "ns"}
+SUMMED_LANES = 4  # of the words that the benches reduce
+
+
+def reduction(channels: int) -> DrainReduce:
+    """A reduction of so many channels, as a kernel has it."""
+    return DrainReduce(channels, SUMMED_LANES, joined=Engine(channels=channels).joined)
 
 
 class SideBySide(wiring.Component):

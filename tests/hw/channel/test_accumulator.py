@@ -15,18 +15,26 @@ from tests.benches.bench import BenchError, run_bench
 SIZE = {"lanes": 2, "depth": 8}
 
 
+@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_accumulator_bank(seed):
+def test_accumulator_bank(seed, shared):
     assert (
         run_bench(
-            AccumulatorBank(**SIZE),
+            AccumulatorBank(**SIZE, shared=shared),
             "channel.cocotb_accumulator",
             "random|forgets",
-            parameters=SIZE,
+            parameters={**SIZE, "shared": shared},
             seed=seed,
         )
         == 8
     )
+
+
+def test_asserts_collisions_at_a_shared_port():
+    with pytest.raises(BenchError, match="meet at the shared port"):
+        run_bench(
+            AccumulatorBank(**SIZE, shared=True), "channel.cocotb_accumulator", "random", parameters=SIZE
+        )
 
 
 def test_asserts_collisions():

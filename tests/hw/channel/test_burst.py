@@ -21,6 +21,12 @@ def test_burst_merger(lanes, seed):
     )
 
 
+def test_runs_alone():
+    cutter = BurstMerger(Engine(channels=2, lanes=32), merges=False)
+    parameters = {"beat_bytes": 32}
+    assert run_bench(cutter, "channel.cocotb_burst", "same_beats|cuts_a_run", parameters) == 17
+
+
 class _WidePage(BurstMerger):
     """A merger that takes pages for twice as long."""
 

@@ -40,7 +40,7 @@ def test_a_matrix_has_the_fewest_beats_and_the_fewest_groups(engine, in_words, o
     """By plain search over all powers of two."""
     sizes = {}
     for groups in (1, 2, 4, 8, 16, 32, 64):
-        if groups <= min(engine.channels, engine.lanes):
+        if groups <= min(engine.channels // engine.joined, engine.lanes):
             columns = engine.channels // groups
             sizes[groups] = in_words * engine.lanes // groups * -(-out_words // columns)
     plan = plan_matrix(engine, in_words, out_words)
@@ -48,6 +48,7 @@ def test_a_matrix_has_the_fewest_beats_and_the_fewest_groups(engine, in_words, o
     assert plan.size == fewest
     assert plan.groups == min(groups for groups, size in sizes.items() if size == fewest)
     assert plan.groups * plan.columns <= engine.channels
+    assert plan.columns >= engine.joined
 
 
 @pytest.mark.parametrize("shape", ["tiny", "odd", "demo", "mid", "194m"])
@@ -56,6 +57,7 @@ def test_every_head_of_every_slot_has_a_beat_of_its_own(name, shape):
     engine, model = card(name), preset(shape)
     plan = plan_ring(engine, model)
     assert plan.columns << plan.log_groups <= engine.channels
+    assert plan.columns >= engine.joined
     places = set()
     for slot in range(model.slots):
         for head in range(model.heads):
@@ -83,7 +85,7 @@ def test_the_full_size_is_cut_as_documented():
         "out": (4, 8, 3),
         "down": (4, 8, 3),
         "up": (1, 32, 4),
-        "prior": (16, 2, 3),
+        "prior": (4, 8, 1),
     }
     assert (1 << layout.ring.log_groups, layout.ring.columns, layout.ring.slot_beats) == (8, 4, 12)
 

@@ -15,6 +15,11 @@ def test_event():
     assert run_bench(design, "vector.cocotb_event", parameters={"count_lanes": 32}) == 12
 
 
+def test_narrow_accumulators():
+    design = SideBySide(eventise=Eventise(4, acc_bits=26))
+    assert run_bench(design, "vector.cocotb_event", "eventise", parameters={"acc_bits": 26}) == 4
+
+
 class _Strict(StepThreshold):
     """H(0) = 0."""
 

@@ -21,6 +21,8 @@ def made_up(seconds: float) -> dict:
     for cell in CELLS:
         half = cell.name.endswith("2t") or "8_sessions" in cell.name
         one[cell.name] = {"seconds": seconds / 2 if half else seconds, "bytes": 50.0, "tokens": [1]}
+        if cell.name.startswith("memory"):
+            one[cell.name] = {"peak_mb": 7.0}
         if cell.name.startswith("bandwidth"):
             one[cell.name] = {"bytes_a_second": 200.0 / seconds if half else 100.0 / seconds}
     return one
@@ -54,6 +56,7 @@ def test_the_table_of_a_page(tmp_path):
     text = page.read_text()
     assert text.startswith("before\n") and text.endswith("after\n") and "stale" not in text
     assert "| `bandwidth_share` | 0.50 | 0.75 |" in text
+    assert "| RWKV-7 Q8_0 | 1 | 1 | 1 | 2 | 2 | 2 | 7 |" in text
     page.write_text("no place")
     with pytest.raises(SystemExit, match="no place for the table"):
         write_table(RESULT | figures([made_up(1.0)]), page)

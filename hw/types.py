@@ -26,7 +26,7 @@ class Work(enum.Enum, shape=2):
     """Kind of a channel command."""
 
     MATRIX = 0  # rows of a matrix into accumulators
-    HEAD = 1  # output-stationary tiles of the decoding head
+    HEAD = 1  # output-stationary tiles of the decoding head; without `stream` only the rows of nonzero inputs
     DIRECT_READ = 2  # beats of one channel straight to the drain bus
     FENCE = 3  # address side: wait until every KV read of the oldest unfenced KV command is issued
 
@@ -35,7 +35,7 @@ class ChannelCommand(data.Struct):
     """One operation of a channel, in program order (broadcast to all channels)."""
 
     work: Work
-    stream: 1  # addresses do not depend on the vector: read every row, consecutive beats
+    stream: 1  # MATRIX, HEAD: addresses do not depend on the vector, every row is read, consecutive beats
     io: 1  # DIRECT_READ: base is relative to the io pointer (channel 0 only)
     base: BEAT_ADDRESS  # first beat of the matrix in this channel's buffer
     words: 8  # vector words consumed (rows = words * lanes, of all groups together)
@@ -208,7 +208,7 @@ class OpEntry(data.Struct):
     multiplier_a: 15  # event M, head input M, or G_o
     multiplier_b: 15  # G_h
     shift_a: SHIFT_BITS  # event shift, head input shift, or sh_m
-    threshold: 15  # event T; 0 for the head input
+    threshold: 15  # event T, T_m of MIX, T_h of the head input; 0: none
     gamma_shift: GAMMA_SHIFT_BITS
     epsilon: signed(32)
     to_head: 1  # NORM_C of the last layer: its result is the head input

@@ -3,7 +3,7 @@ and densities.
 """
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -11,7 +11,7 @@ import numpy as np
 
 from symlight.base.errors import UserError
 from symlight.hw.config import Engine
-from symlight.model.config import ModelShape
+from symlight.model.config import OPTIONAL_SITES, ModelShape
 from symlight.model.reference import SITES, Reference
 from symlight.model.synthetic import layer_targets
 from symlight.sim.estimate.estimate_report import Question, ask
@@ -22,7 +22,7 @@ from ..device.fitting import layout_on
 from ..device.kernels import engine_of
 from ..device.packages import is_shipped, named_shape, open_package
 from ..terminal.console import stderr, stdout, waiting
-from ..terminal.options import FiniteRange, shape_option, workload_options
+from ..terminal.options import FiniteRange, density_by_site, shape_option, workload_options
 from ..terminal.results import print_json
 from ..terminal.turn_report import phase_table, print_table
 
@@ -63,22 +63,64 @@ def preset_densities(shape: ModelShape, density: float) -> np.ndarray:
     return layer_targets(shape, density, np.random.default_rng(0))
 
 
-def package_densities(name: str) -> tuple[ModelShape, np.ndarray]:
+@dataclass(frozen=True)
+class Densities:
+    """Share of nonzero inputs: `sites` [layers, 4] by SITES; `out` [layers] of W_O's input and `head` of the
+    head's a and g where these are event sites, else None."""
+
+    sites: np.ndarray
+    out: np.ndarray | None = None
+    head: tuple[float, float] | None = None
+
+
+def package_densities(name: str) -> tuple[ModelShape, Densities]:
     """Shape of a package, and the densities of the reference on random tokens."""
     model = open_package(name).model
-    reference, active = Reference(model), np.zeros((model.shape.layers, len(SITES)))
-    for token in np.random.default_rng(0).integers(0, model.shape.vocab, MEASURED_PASSES):
-        active += reference.ingest(int(token)).active
-    inputs = np.array([model.shape.ffn if site == "down" else model.shape.width for site in SITES])
-    return model.shape, active / (inputs * MEASURED_PASSES)
+    shape, layers = model.shape, model.shape.layers
+    reference, active, out, head = (
+        Reference(model),
+        np.zeros((layers, len(SITES))),
+        np.zeros(layers),
+        np.zeros(2),
+    )
+    for token in np.random.default_rng(0).integers(0, shape.vocab, MEASURED_PASSES):
+        result = reference.ingest(int(token), True)
+        active, out, head = active + result.active, out + result.out_active, head + result.head_active
+    inputs = np.array([shape.ffn if site == "down" else shape.width for site in SITES])
+    out = np.where(
+        [block.out_threshold for block in model.blocks], out / (shape.width * MEASURED_PASSES), 1.0
+    )
+    a, g = (head / (MEASURED_PASSES * np.array([shape.width, shape.bottleneck]))).tolist()
+    return shape, Densities(
+        active / (inputs * MEASURED_PASSES),
+        out if "out" in model.event_sites else None,
+        (a, g) if "head" in model.event_sites else None,
+    )
 
 
-def model_and_densities(name: str, density: float | None) -> tuple[ModelShape, np.ndarray]:
-    """A package by path or name, else a preset or a file; `density` replaces what the package has."""
+def model_and_densities(
+    name: str, density: float | None, sites: dict[str, float] | None = None
+) -> tuple[ModelShape, Densities]:
+    """A package by path or name, else a preset or a file; `density` replaces what the package has, and
+    `sites` single sites (`head`: a; `head_g`: g, all of it unless it is given)."""
+    sites = dict(sites or {})
     if density is None and (Path(name).is_dir() or is_shipped(name)):
-        return package_densities(name)
-    shape, _ = named_shape(name)
-    return shape, preset_densities(shape, DENSITY if density is None else density)
+        shape, found = package_densities(name)
+    else:
+        shape, _ = named_shape(name)
+        found = Densities(preset_densities(shape, DENSITY if density is None else density))
+    unknown = set(sites) - {*SITES, *OPTIONAL_SITES, "head_g"}
+    if unknown or not all(0 < share <= 1 for share in sites.values()):
+        raise UserError(
+            f"--density-site has {sites}; give densities in 0..1, above 0, of "
+            f"{', '.join((*SITES, *OPTIONAL_SITES))} or head_g"
+        )
+    by_layer = found.sites.copy()
+    for index, site in enumerate(SITES):
+        by_layer[:, index] = sites.get(site, by_layer[:, index])
+    out = np.full(shape.layers, sites["out"]) if "out" in sites else found.out
+    head = (sites["head"], sites.get("head_g", 1.0)) if "head" in sites else found.head
+    return shape, Densities(by_layer, out, head)
 
 
 @click.command()
@@ -101,6 +143,12 @@ def model_and_densities(name: str, density: float | None) -> tuple[ModelShape, n
     metavar="D",
     help="Average density of events; default: the package's, 0.24 for a preset.",
 )
+@click.option(
+    "--density-site",
+    metavar="SITE=D,...",
+    default="",
+    help="Densities of single sites: qkv, decay, up, down, out, head (its input a), head_g (its input g).",
+)
 @click.option("--clock", type=click.IntRange(min=1), metavar="MHZ", help="Kernel clock; default: the card's.")
 @click.option(
     "--channels", type=click.IntRange(1, 32), metavar="K", help="Memory ports; default: the card's."
@@ -119,6 +167,7 @@ def estimate(
     prefix: int,
     new_tokens: int,
     density: float | None,
+    density_site: str,
     clock: int | None,
     channels: int | None,
     width: str | None,
@@ -136,13 +185,15 @@ def estimate(
     engine = resized(engine_of(card, build), channels, None if width is None else int(width))
     memory = Memory(clock_mhz=clock or engine.clock_mhz, hbm=hbm, bursts=max_bursts, bytes=max_bytes)
     with waiting(console, f"estimate {model}"):
-        shape, densities = model_and_densities(model, density)
+        shape, densities = model_and_densities(model, density, density_by_site(density_site))
         layout_on(engine, shape)
         question = Question(
             engine=engine,
             shape=shape,
             memory=memory,
-            densities=densities,
+            densities=densities.sites,
+            out=densities.out,
+            head=densities.head,
             prefix=prefix,
             new_tokens=new_tokens,
         )

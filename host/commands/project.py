@@ -7,6 +7,7 @@ from symlight.base.errors import UserError
 from symlight.hw.config import BUILDS
 from symlight.model.config import ModelShape
 from symlight.model.projection import (
+    Projection,
     block_projections,
     generate_gain,
     head_projections,
@@ -22,13 +23,13 @@ from ..device.kernels import engine_of
 from ..terminal.console import stderr, waiting
 from ..terminal.options import FiniteRange, card_option, shape_option
 from ..terminal.results import print_json
-from .estimate import model_and_densities
+from .estimate import Densities, model_and_densities
 
 DENSE, EVENT = "resident-dense", "partial-kv"
 SHARE = FiniteRange(0, 1)
 
 
-def kernel_comparison(card: str, shape: ModelShape, densities: np.ndarray) -> dict:
+def kernel_comparison(card: str, shape: ModelShape, densities: Densities) -> dict:
     """Decode passes by the estimate, with every row and with active rows, and what r alone would say."""
     assert {DENSE, EVENT} <= set(BUILDS)
     cycles = {}
@@ -36,11 +37,16 @@ def kernel_comparison(card: str, shape: ModelShape, densities: np.ndarray) -> di
         engine = engine_of(card, build)
         layout_on(engine, shape)
         question = Question(
-            engine=engine, shape=shape, memory=Memory(clock_mhz=engine.clock_mhz), densities=densities
+            engine=engine,
+            shape=shape,
+            memory=Memory(clock_mhz=engine.clock_mhz),
+            densities=densities.sites,
+            out=densities.out,
+            head=densities.head,
         )
         cycles[build] = ask(question)["decode_cycles"]
-    matrices = [one for layer in densities for one in block_projections(shape, layer)]
-    density = mac_density([*matrices, *head_projections(shape)])
+    matrices = [one for block in blocks(shape, densities) for one in block]
+    density = mac_density([*matrices, *head_projections(shape, densities.head or (1.0, 1.0))])
     linear = cycles[DENSE] * density
     return {
         "card": card,
@@ -50,6 +56,15 @@ def kernel_comparison(card: str, shape: ModelShape, densities: np.ndarray) -> di
         "linear_cycles": round(linear),
         "linear_off_by": linear / cycles[EVENT] - 1,
     }
+
+
+def blocks(shape: ModelShape, densities: Densities) -> list[list[Projection]]:
+    """The matrices of every block."""
+    out = np.ones(shape.layers) if densities.out is None else densities.out
+    return [
+        block_projections(shape, layer, float(share))
+        for layer, share in zip(densities.sites, out, strict=True)
+    ]
 
 
 @click.command()
@@ -85,12 +100,12 @@ def project(
     else:
         with waiting(stderr(), f"project {model}"):
             shape, densities = model_and_densities(model, density)
-            blocks = [mac_density(block_projections(shape, layer)) for layer in densities]
-            packets = [float(layer[0]) for layer in densities]  # the residual stream's events enter a block
+            work = [mac_density(block) for block in blocks(shape, densities)]
+            packets = [float(layer[0]) for layer in densities.sites]  # the residual stream's events enter
             result = {
                 "platform": chosen.name,
-                "generate": generate_gain(chosen, blocks, packets).to_json(),
-                "prefill": prefill_gain(chosen, blocks, packets).to_json(),
+                "generate": generate_gain(chosen, work, packets).to_json(),
+                "prefill": prefill_gain(chosen, work, packets).to_json(),
                 "kernel": kernel_comparison(card, shape, densities),
             }
     if as_json:

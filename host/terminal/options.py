@@ -315,3 +315,18 @@ def take_device(values: dict) -> DeviceOptions:
         full_kv=values.pop("kv") == "full",
         drafts=values.pop("draft") == "ngram",
     )
+
+
+def density_by_site(text: str) -> dict[str, float]:
+    """`qkv=.34,out=.4` as numbers; the names are checked where they are used."""
+    found: dict[str, float] = {}
+    for part in filter(None, text.split(",")):
+        site, _, share = part.partition("=")
+        try:
+            value = float(share)
+        except ValueError as error:
+            raise UserError(f"--density-site has {part!r}; write SITE=DENSITY, as in out=.4") from error
+        if site in found:
+            raise UserError(f"--density-site names {site} twice; give it once")
+        found[site] = value
+    return found

@@ -5,7 +5,7 @@ KV runs ─────────────────► merger ─► bur
                                                                                       └─► KV beats
 """
 
-from amaranth.hdl import Assert, Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
@@ -14,130 +14,13 @@ from ..axi import ADDRESS_BITS, BURST_INCR, FAULT_BITS, LENGTH_BITS, MAX_BURST, 
 from ..config import Engine
 from ..interface import Traffic
 from ..lib.slice import Slice
-from ..types import BEAT_ADDRESS, CHANNEL_BITS, COLUMN_BITS, TRAFFIC_BITS, ChannelCommand, Work, beat_layout
+from ..types import CHANNEL_BITS, COLUMN_BITS, TRAFFIC_BITS, ChannelCommand, beat_layout
 from .burst import RUN, BurstMerger
 from .gather import ROW
 from .receive import TAGS, Receiver
+from .runs import Runs
 
-SCALE_BEATS = 2  # beats of scales behind a head tile
 ADDRESSED = data.StructLayout({"address": ADDRESS_BITS, "len": LENGTH_BITS})  # a burst as AR has it
-
-
-class _Runs(wiring.Component):
-    """Commands in order to runs of beats: the rows of a gather one by one, everything else as one run.
-
-    A FENCE waits for one KV command whose reads are issued. `traffic` and `io` hold for the runs that follow;
-    if they differ, a command starts only when the runs of the one before it have left the merger (`idle`).
-    Throughput: a row a cycle. Latency: 1 cycle from a row to its run.
-    """
-
-    SETTLING = 4  # cycles a command needs before its first run: place, factors, product, sum
-
-    def __init__(self, engine: Engine):
-        self._engine = engine
-        super().__init__(
-            {
-                "commands": In(stream.Signature(ChannelCommand)),
-                "columns": Out(COLUMN_BITS),
-                "log_groups": Out(3),
-                "group": In(CHANNEL_BITS),
-                "active": In(1),
-                "index": In(CHANNEL_BITS),
-                "rows": In(stream.Signature(ROW)),
-                "issued": In(1),
-                "fenced": Out(1),
-                "fencing": Out(1),
-                "runs": Out(stream.Signature(RUN)),
-                "traffic": Out(TRAFFIC_BITS),
-                "io": Out(1),
-                "idle": In(1),
-            }
-        )
-
-    def elaborate(self, platform):
-        m = Module()
-        head = self.commands.p
-        m.d.comb += [self.columns.eq(head.columns), self.log_groups.eq(head.log_groups)]
-        total, settled = self._total(m, head)
-        base, beats = Signal.like(head.base), Signal.like(total)
-        credits = Signal(3)  # KV commands issued and not fenced
-        with m.If(self.issued & ~self.fenced):
-            m.d.sync += [credits.eq(credits + 1), Assert(credits != 7, "KV commands without fences")]
-        with m.Elif(self.fenced & ~self.issued):
-            m.d.sync += credits.eq(credits - 1)
-        run, free = self.runs, self.runs.ready
-        with m.FSM() as fsm:
-            with m.State("COMMAND"):
-                same = (self.traffic == head.traffic) & (self.io == head.io)
-                with m.If(self.commands.valid & settled & (same | self.idle)):
-                    m.d.sync += [self.traffic.eq(head.traffic), self.io.eq(head.io)]
-                    m.d.sync += [base.eq(head.base), beats.eq(total)]
-                    with m.If(head.work == Work.FENCE):
-                        m.next = "FENCE"
-                    with m.Elif((head.work == Work.MATRIX) & ~head.stream):
-                        m.next = "ROWS"
-                    with m.Else():
-                        m.next = "STREAM"
-            with m.State("FENCE"):
-                with m.If(credits != 0):
-                    m.d.comb += [self.fenced.eq(1), self.commands.ready.eq(1)]
-                    m.next = "COMMAND"
-            with m.State("STREAM"):
-                with m.If((beats == 0) | free):
-                    m.d.comb += self.commands.ready.eq(1)
-                    m.next = "COMMAND"
-                m.d.comb += [run.valid.eq(beats != 0), run.p.address.eq(base), run.p.beats.eq(beats)]
-            with m.State("ROWS"):
-                with m.If(self._rows(m, head, base, run)):
-                    m.d.comb += self.commands.ready.eq(1)
-                    m.next = "COMMAND"
-        m.d.comb += self.fencing.eq(fsm.ongoing("FENCE"))
-        return m
-
-    def _total(self, m, head):
-        """Beats of the command if it is one run, and whether that has settled (place, factors, product,
-        choice)."""
-        shift = self._engine.lanes.bit_length() - 1
-        factor_a, factor_b, total = Signal(15), Signal(12), Signal(BEAT_ADDRESS)
-        product, takes_part = Signal(BEAT_ADDRESS), Signal()
-        cycles = Signal(range(self.SETTLING + 1))
-        rows = head.words << shift
-        m.d.sync += [
-            factor_a.eq(rows >> head.log_groups),
-            factor_b.eq(head.beats),
-            takes_part.eq(self.active),
-            product.eq(factor_a * factor_b),
-            total.eq(Mux(takes_part, product, 0)),
-            cycles.eq(Mux(cycles == self.SETTLING, cycles, cycles + 1)),
-        ]
-        with m.If(head.work == Work.HEAD):
-            m.d.sync += [factor_a.eq(rows + SCALE_BEATS), factor_b.eq(head.count), takes_part.eq(1)]
-        with m.If((head.work == Work.DIRECT_READ) | (head.work == Work.FENCE)):
-            m.d.sync += [factor_a.eq(1), factor_b.eq(head.count), takes_part.eq(head.channel == self.index)]
-        with m.If(~self.commands.valid | self.commands.ready):
-            m.d.sync += cycles.eq(0)
-        return total, cycles == self.SETTLING
-
-    def _rows(self, m, head, base, run):
-        """A row a cycle: its offset is multiplied in one stage, its address added in the next. Returns "the
-        last has left"."""
-        product, there, valid, last = Signal(BEAT_ADDRESS), Signal(), Signal(), Signal()
-        move = ~there | ~valid | run.ready
-        m.d.comb += self.rows.ready.eq(move & ~(there & last))
-        with m.If(move):
-            m.d.sync += there.eq(self.rows.valid & self.rows.ready)
-        with m.If(self.rows.valid & self.rows.ready):
-            m.d.sync += [
-                product.eq(self.rows.p.row * head.beats),
-                valid.eq(self.rows.p.valid),
-                last.eq(self.rows.p.last),
-            ]
-        m.d.comb += [
-            run.valid.eq(there & valid),
-            run.p.address.eq(base + product),
-            run.p.beats.eq(head.beats),
-        ]
-        return there & last & move
 
 
 class Fetch(wiring.Component):
@@ -179,7 +62,7 @@ class Fetch(wiring.Component):
     """
 
     LATENCY = 1 + BurstMerger.LATENCY + 1
-    COMMAND_LATENCY = _Runs.SETTLING + 1 + BurstMerger.LATENCY + 1
+    COMMAND_LATENCY = Runs.SETTLING + 1 + BurstMerger.LATENCY + 1
     BEAT_LATENCY = Receiver.LATENCY
 
     def __init__(self, engine: Engine):
@@ -214,7 +97,7 @@ class Fetch(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         engine = self._engine
-        m.submodules.runs = self._runs = runs = _Runs(engine)
+        m.submodules.runs = self._runs = runs = Runs(engine)
         m.submodules.merger = merger = BurstMerger(engine)
         m.submodules.kv_merger = kv_merger = BurstMerger(engine, merges=False)
         m.submodules.receiver = self._receiver = receiver = Receiver(engine)

@@ -25,10 +25,10 @@ ROWS = 4  # rows that wait for the address side
 class Gather(wiring.Component):
     """Works MATRIX and HEAD commands in order on the words of the vector buffer.
 
-    In active mode (MATRIX without `stream`) it picks the nonzero elements of the channel's group and sends
-    each as an item and as a row; otherwise all elements of the group, as items only. The last item of a
-    command (of a tile, for HEAD) carries `last`; if the last word has no picked element, a marker without row
-    does. A channel that takes no part sends just the marker.
+    In active mode (without `stream`) it picks the nonzero elements of the channel's group and sends each as
+    an item and as a row, for HEAD again for every tile; otherwise all elements of the group, as items only.
+    The last item of a command (of a tile, for HEAD) carries `last`; if the last word has no picked element,
+    a marker without row does. A channel that takes no part sends just the marker.
 
     Throughput: an item a cycle, without bubbles between words and between commands; a word without a picked
     element costs a cycle. Back-pressure: waits for either stream. A row is on its way when its item is, so

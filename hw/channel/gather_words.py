@@ -86,7 +86,7 @@ class NextCommand(wiring.Component):
                 self.tiles.eq(Mux(is_head, command.count - 1, 0)),
                 self.head.eq(is_head),
                 self.about.lanes.eq(lanes),
-                self.about.stream.eq(command.stream | is_head),
+                self.about.stream.eq(command.stream),
                 self.about.log_groups.eq(command.log_groups),
                 self.about.last.eq(command.words == 1),
                 Assert(command.words != 0, "a command without words"),

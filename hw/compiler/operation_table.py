@@ -7,13 +7,14 @@ behind.
 
 from symlight.base.errors import UserError
 from symlight.model import ops
+from symlight.model.config import OPTIONAL_SITES
 from symlight.model.weights import IntegerModel
 
 from ..interface import MAILBOX_MAGIC, Phase, Traffic
 from ..types import Header, OpEntry, Task, Work
 from .layout import Layout, MatrixPlan
 
-GATHERED = ()  # the optional event sites that kernels gather
+GATHERED = OPTIONAL_SITES  # those of them whose matrices kernels read by active row
 
 
 def refuse_sites(sites: tuple[str, ...]) -> None:
@@ -133,7 +134,9 @@ def _layer(layout: Layout, model: IntegerModel, layer: int) -> list[dict]:
         "multiplier_a": gain_o,
         "multiplier_b": gain_h,
         "shift_a": shift,
+        "threshold": block.out_threshold,
     }
+    out_site = block.out_threshold > 0
     parameter += 4 * q
     norm_1, norm_2 = block.attention_norm.scalars, block.ffn_norm.scalars
     out = {
@@ -146,7 +149,8 @@ def _layer(layout: Layout, model: IntegerModel, layer: int) -> list[dict]:
         **_event(block.ffn_event),
         "counted": 1,
         "statistic": site + 2,
-        "command": _command(layout.out, bases["out"], Traffic.OUT, stream=True),
+        "event": out_site,
+        "command": _command(layout.out, bases["out"], Traffic.OUT, stream=not out_site),
         **_drain(layout.out),
     }
     parameter += 2 * w
@@ -161,7 +165,7 @@ def _layer(layout: Layout, model: IntegerModel, layer: int) -> list[dict]:
         **_drain(layout.up),
     }
     parameter += layout.ffn_words
-    following = (0, *model.head.input) if last else model.blocks[layer + 1].attention_event
+    following = (model.head.threshold, *model.head.input) if last else model.blocks[layer + 1].attention_event
     down = {
         "task": Task.NORM_C,
         "phase": Phase.DOWN,
@@ -199,13 +203,15 @@ def operation_table(layout: Layout, model: IntegerModel) -> list:
         "statistic": 0,
         **_event(model.blocks[0].attention_event),
     }
+    site = model.head.threshold > 0
     layers = [op for layer in range(layout.shape.layers) for op in _layer(layout, model, layer)]
     prior = {
         "task": Task.PRIOR,
         "phase": Phase.PRIOR,
         "head": 1,
         "parameter": layout.shape.layers * layout.layer_parameters,
-        "command": _command(layout.prior, layout.prior_base, Traffic.PRIOR, stream=True),
+        "event": site,
+        "command": _command(layout.prior, layout.prior_base, Traffic.PRIOR, stream=not site),
         **_drain(layout.prior),
     }
     head = {
@@ -213,10 +219,11 @@ def operation_table(layout: Layout, model: IntegerModel) -> list:
         "phase": Phase.HEAD,
         "head": 1,
         "has_command": 1,
+        "event": site,
         "columns": layout.engine.channels,
         "command": {
             "work": Work.HEAD,
-            "stream": 1,
+            "stream": not site,
             "base": layout.head_base,
             "words": layout.head_words,
             "beats": 1,

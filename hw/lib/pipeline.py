@@ -107,6 +107,7 @@ def rounding_shift(
     symmetric: bool = False,
     addend: Value | None = None,
     zero: Value | None = None,
+    least: Value | None = None,
     name: str = "rounded",
 ) -> Value:
     """`rnd(x, s)` with a variable s, saturated, as a signed register of `bits` bits at stage + 3.
@@ -125,7 +126,11 @@ def rounding_shift(
         Signed value of stage + 2, at most `bits` bits, added to the rounded number before the saturation.
     zero : Value or None
         Bit of stage + 2 that replaces the result by 0.
+    least : Value or None
+        Unsigned value of stage + 2, below 2^(bits - 1): results of a smaller magnitude become 0. Without
+        `addend`.
     """
+    assert least is None or addend is None
     assert not symmetric or bits == 8
     # A number that overflows the kept bits must overflow the result too, whatever the addend.
     kept_bits = bits + 1 if addend is None else bits + 2
@@ -143,6 +148,9 @@ def rounding_shift(
     result = Mux(over, _limit(sign, bits, symmetric), inside)
     if zero is not None:
         result = Mux(zero, 0, result)
+    if least is not None:  # rounded = (kept + 1) >> 1, so the comparison need not wait for the rounding
+        small = (kept < (least << 1) - 1) & (kept > -(least << 1))
+        result = Mux(small & ~over, 0, result)
     return pipe.reg(stage + 3, result, name)
 
 

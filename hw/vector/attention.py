@@ -88,6 +88,7 @@ class FusionPath(wiring.Component):
             fusion.gain_o.eq(self.entry.multiplier_a),
             fusion.gain_h.eq(self.entry.multiplier_b),
             fusion.shift.eq(self.entry.shift_a),
+            fusion.threshold.eq(self.entry.threshold),
         ]
         tags = Pipeline(m, self.mix_valid, fusion.LATENCY)
         tag = WordOp(tags.carry(0, fusion.LATENCY, self.mix_tag, "tag"))

@@ -96,7 +96,7 @@ def _divide_step(remainder, divisor, triple):
 
 
 class MixFusion(wiring.Component):
-    """m = sat127(rnd(o * G_o + h * G_h, sh)) with o = num / den, for each lane.
+    """m = sat127(rnd(o * G_o + h * G_h, sh)) with o = num / den, 0 where abs(m) < T, for each lane.
 
     `model.ops.divide` and `model.ops.mix`.
 
@@ -115,6 +115,8 @@ class MixFusion(wiring.Component):
         Of `Reciprocal` for the word's denominator, with the word.
     gain_o, gain_h, shift : In
         Scalars that do not change while words are in the pipeline: 15, 15 and 6 bits (shift 1..47).
+    threshold : In
+        T, such a scalar of 7 bits; 0: none.
     o_valid, m : Out
         The word of int8.
     """
@@ -133,6 +135,7 @@ class MixFusion(wiring.Component):
                 "gain_o": In(15),
                 "gain_h": In(15),
                 "shift": In(SHIFT_BITS),
+                "threshold": In(7),
                 "o_valid": Out(1),
                 "m": Out(data.ArrayLayout(signed(8), lanes)),
             }
@@ -151,6 +154,7 @@ class MixFusion(wiring.Component):
         # The numerators are shifted by multiples of 8 alone; the reciprocal, which all share, by the rest.
         coarse = Cat(C(0, _FINE), self.align[_FINE:])
         recip = (self.recip << self.align[:_FINE])[: RECIPROCAL_BITS + (1 << _FINE) - 1]
+        least = pipe.reg(summed + 2, self.threshold, "least")
         for lane in range(self._lanes):
             aligned = (self.num[lane] << coarse)[:ACC_BITS].as_signed()
             o = self._quotient(pipe, aligned, recip, f"quotient{lane}")
@@ -159,7 +163,9 @@ class MixFusion(wiring.Component):
             part_h = pipe.reg(gains + 1, h * gain_h, f"part_h{lane}")
             total = pipe.reg(summed, part_o + part_h, f"total{lane}")
             biased = (total - total[-1])[: len(total)].as_signed()
-            mixed = rounding_shift(pipe, summed, biased, amount, bits=8, symmetric=True, name=f"mixed{lane}")
+            mixed = rounding_shift(
+                pipe, summed, biased, amount, bits=8, symmetric=True, least=least, name=f"mixed{lane}"
+            )
             m.d.comb += self.m[lane].eq(mixed)
         m.d.comb += self.o_valid.eq(pipe.valid[-1])
         return m

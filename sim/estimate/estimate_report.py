@@ -11,7 +11,7 @@ from symlight.model.reference import SITES
 
 from .memory import Memory
 from .passes import Estimate, estimate_passes
-from .workload import active_inputs
+from .workload import active_inputs, head_inputs
 
 PORTS = 64  # drawn together, of as many passes as it takes: their mean moves by some tenths of a percent
 
@@ -28,6 +28,8 @@ class Question:
     memory : Memory
     densities : array [layers, 4]
         Share of nonzero inputs by layer and SITES.
+    out, head : array [layers], pair of floats, or None
+        Densities of W_O's input and of the head's a and g, where these are event sites (`out`: 1 where not).
     prefix, new_tokens : int
         Tokens of the prompt, and generated: which slots are populated.
     seed : int
@@ -40,6 +42,8 @@ class Question:
     prefix: int = 32
     new_tokens: int = 8
     seed: int = 1
+    out: np.ndarray | None = None
+    head: tuple[float, float] | None = None
 
 
 def ask(question: Question) -> dict:
@@ -48,7 +52,8 @@ def ask(question: Question) -> dict:
     layout = Layout(question.engine, question.shape)
     rng = np.random.default_rng(question.seed)
     samples = max(2, PORTS // question.engine.channels)
-    active = active_inputs(question.shape, question.densities, samples, rng)
+    active = active_inputs(question.shape, question.densities, samples, rng, question.out)
+    hidden = None if question.head is None else head_inputs(question.shape, question.head, samples, rng)
     # Passes in the middle of each kind: the first decode pass has `prefix` slots before it, the first prompt
     # pass none.
     middle = question.prefix + (question.new_tokens - 2) / 2, (question.prefix - 2) / 2
@@ -60,6 +65,7 @@ def ask(question: Question) -> dict:
             np.full(samples, max(0, int(slots))),
             head=head,
             seed=question.seed,
+            head_active=hidden,
         )
         for slots, head in zip(middle, (True, False), strict=True)
     )
@@ -73,10 +79,17 @@ def ask(question: Question) -> dict:
         "read_share_of_ports": float(decode.beats.mean()) / (engine.channels * cycles),
         "bytes_read": int(decode.beats.mean()) * engine.beat_bytes,
         "phases": _phases(decode),
-        "density": dict(
-            zip(SITES, np.asarray(question.densities).mean(axis=0).round(4).tolist(), strict=True)
-        ),
+        "density": _density(question),
     }
+
+
+def _density(question: Question) -> dict[str, float]:
+    found = dict(zip(SITES, np.asarray(question.densities).mean(axis=0).round(4).tolist(), strict=True))
+    if question.out is not None:
+        found["out"] = round(float(np.mean(question.out)), 4)
+    if question.head is not None:
+        found |= zip(("head", "head_g"), (round(share, 4) for share in question.head), strict=True)
+    return found
 
 
 def _phases(estimate: Estimate) -> dict:

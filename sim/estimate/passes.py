@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from symlight.hw.channel.runs import SCALE_BEATS
+from symlight.hw.compiler.image import head_space
 from symlight.hw.compiler.layout import Layout, MatrixPlan
 from symlight.hw.interface import Phase
 
@@ -50,6 +52,8 @@ class PassModel:
         Ring slots that are populated before each pass.
     head : bool
         The head is evaluated.
+    head_active : pair of bool arrays | None
+        `workload.head_inputs` where the head's input is an event site.
     """
 
     def __init__(
@@ -61,7 +65,9 @@ class PassModel:
         *,
         head: bool,
         rng: np.random.Generator,
+        head_active: tuple[np.ndarray, np.ndarray] | None = None,
     ):
+        self._head_active = None if layout.engine.fixed_gather == "dense" else head_active
         self._layout, self._engine, self._active, self._head = layout, layout.engine, active, head
         self._l = latencies(layout.engine)
         self._passes = len(populated)
@@ -194,7 +200,12 @@ class PassModel:
         end = first + q - 1 + lat.drain + lat.mix + lat.done + lat.leave
         at = self._account(Phase.ATTENTION, at, end, waited)
         # W_O, LayerNorm, events to W_up.
-        at, events = self._norm(Phase.OUT, at, self._matrix(layout.out, mixed, None))
+        picked = active.get("out")
+        if picked is not None:
+            spread = np.zeros((self._passes, q * self._engine.lanes), bool)
+            spread[:, head_space(layout)] = picked
+            picked = spread
+        at, events = self._norm(Phase.OUT, at, self._matrix(layout.out, mixed, picked))
         ready, waited = self._wait(at, self._matrix(layout.up, events, active["up"]))
         first = ready + lat.issue + lat.drain + lat.step
         steps = self._words(first + lat.cast, layout.ffn_words)
@@ -251,11 +262,24 @@ class PassModel:
             return self._account(Phase.CONTROL, at, at + skip + 1)
         width, ports = layout.width_words, self._ports
         again = self._words(at + lat.enter + 1 + lat.memory + lat.cast, width)
-        done = self._matrix(layout.prior, words, None)
+        a = None if self._head_active is None else self._head_active[0]
+        done = self._matrix(layout.prior, words, a)
         ready, waited = self._wait(at, done, before=width)
         first = ready + lat.issue + lat.drain + lat.gelu
         hidden = self._words(first + lat.cast, layout.prior_words)
         at = self._account(Phase.PRIOR, at, first + layout.prior_words - 1 + lat.done + lat.leave, waited)
+        if self._head_active is None:
+            self._stream_tiles(again, hidden)
+        else:
+            self._gather_tiles(np.concatenate([again, hidden], axis=1))
+        ready, waited = self._wait(at, self._by_pass(ports.consumed) + lat.head)
+        end = ready + lat.issue + self._engine.channels - 1 + lat.drain + lat.done + lat.leave
+        at = self._account(Phase.HEAD, at, end, waited)
+        return self._account(Phase.CONTROL, at, at + skip + 1)
+
+    def _stream_tiles(self, again: np.ndarray, hidden: np.ndarray) -> None:
+        """All head tiles from end to end; the words of the hidden vector come last."""
+        lat, layout, ports, width = self._l, self._layout, self._ports, self._layout.width_words
         total = np.full(len(ports.issued), layout.tiles * layout.tile_beats)
         ports.stream(total, np.full(len(total), NEVER), self._wide(again[:, 0] + lat.item))
         # The hidden words come into the first tile, in time or not.
@@ -266,15 +290,38 @@ class PassModel:
             + (layout.tiles - 1) * layout.tile_beats
         )
         ports.consumed = np.maximum(ports.consumed, self._wide(hidden[:, 0] + lat.item - 1 + behind))
-        ready, waited = self._wait(at, self._by_pass(ports.consumed) + lat.head)
-        end = ready + lat.issue + self._engine.channels - 1 + lat.drain + lat.done + lat.leave
-        at = self._account(Phase.HEAD, at, end, waited)
-        return self._account(Phase.CONTROL, at, at + skip + 1)
+
+    def _gather_tiles(self, words: np.ndarray) -> None:
+        """The active rows of every head tile, and its scales behind them. A tile is picked again from the
+        buffered words when the one before it is."""
+        lat, layout, lanes = self._l, self._layout, self._engine.lanes
+        a, g = self._head_active
+        active = np.zeros((self._passes, layout.head_words * lanes), bool)
+        active[:, : a.shape[1]] = a
+        active[:, layout.width_words * lanes :][:, : g.shape[1]] = g
+        for _ in range(layout.tiles):
+            rows, marker = row_times(active, 1, layout.head_words, lanes, words)
+            # the scales are addressed behind the last row, and the next tile's rows behind them
+            scales = marker[:, 0][:, None] + np.arange(1, SCALE_BEATS + 1)
+            known = np.concatenate([rows[:, 0], scales], axis=1)
+            known.sort(axis=1)
+            known = np.repeat(known + lat.row_address, self._channels, axis=0)
+            self._ports.rows(known, 1, self._wide(marker[:, 0]) + lat.item)
+            words = np.maximum(words, marker + 1)
 
 
 def estimate_passes(
-    layout: Layout, memory: Memory, active: list[dict], populated: ArrayLike, *, head: bool, seed: int = 1
+    layout: Layout,
+    memory: Memory,
+    active: list[dict],
+    populated: ArrayLike,
+    *,
+    head: bool,
+    seed: int = 1,
+    head_active: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Estimate:
     """Estimate of passes with the given activity and populated slots."""
     populated = np.minimum(np.asarray(populated, np.int64), layout.shape.slots)
-    return PassModel(layout, memory, active, populated, head=head, rng=np.random.default_rng(seed)).run()
+    rng = np.random.default_rng(seed)
+    model = PassModel(layout, memory, active, populated, head=head, rng=rng, head_active=head_active)
+    return model.run()

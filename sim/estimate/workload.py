@@ -12,17 +12,34 @@ def site_inputs(shape: ModelShape) -> dict[str, int]:
 
 
 def active_inputs(
-    shape: ModelShape, densities: np.ndarray, passes: int, rng: np.random.Generator
+    shape: ModelShape,
+    densities: np.ndarray,
+    passes: int,
+    rng: np.random.Generator,
+    out: np.ndarray | None = None,
 ) -> list[dict[str, np.ndarray]]:
     """A layer at a time: site -> bool [passes, inputs], each input nonzero with the density [layers, 4] of
-    its place."""
-    return [
+    its place. With the densities `out` [layers] of W_O's input, layers in which it is below 1 have `out`,
+    too."""
+    found = [
         {
             site: rng.random((passes, count)) < densities[layer, i]
             for i, (site, count) in enumerate(site_inputs(shape).items())
         }
         for layer in range(shape.layers)
     ]
+    for layer, share in enumerate([] if out is None else out):
+        if share < 1:
+            found[layer]["out"] = rng.random((passes, shape.width)) < share
+    return found
+
+
+def head_inputs(
+    shape: ModelShape, densities: tuple[float, float], passes: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which elements of the head's inputs a and g are nonzero: bool [passes, width], [passes, bottleneck]."""
+    a, g = densities
+    return rng.random((passes, shape.width)) < a, rng.random((passes, shape.bottleneck)) < g
 
 
 def row_times(

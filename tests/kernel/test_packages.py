@@ -3,7 +3,8 @@
 import pytest
 
 from symlight.hw.interface import Flag
-from symlight.model.config import ModelShape, Numerics, preset
+from symlight.model.config import OPTIONAL_SITES, ModelShape, Numerics, preset
+from symlight.model.reference import SITES
 from symlight.model.synthetic import random_model
 
 MODES = {
@@ -25,6 +26,8 @@ NARROWEST = ModelShape(
     layers=1, width=1, heads=1, head_width=1, ffn=1, vocab=2, bottleneck=1, anchors=0, window=1
 )
 
+SITES_03 = dict.fromkeys(SITES, 0.3)
+
 # name: shape, density, extreme
 PACKAGES = {
     "tiny": (preset("tiny"), 0.24, None),
@@ -43,6 +46,12 @@ PACKAGES = {
     "negative-scores": (preset("odd"), 0.4, "negative_scores"),
     "saturate": (preset("wide"), 0.5, "saturate"),
     "saturate-tiny": (preset("tiny"), 0.5, "saturate"),
+    "out-tiny": (preset("tiny"), SITES_03 | {"out": 0.4}, None),
+    "head-odd": (preset("odd"), SITES_03 | {"head": 0.3}, None),
+    "both-wide": (preset("wide"), SITES_03 | {"out": 0.4, "head": 0.3}, None),
+    "both-seven-heads": (SEVEN_HEADS, SITES_03 | {"out": 0.2, "head": 0.5}, None),
+    "both-0": (preset("tiny"), dict.fromkeys((*SITES, *OPTIONAL_SITES), 0.0), None),
+    "both-100": (preset("odd"), dict.fromkeys((*SITES, *OPTIONAL_SITES), 1.0), None),
 }
 
 

@@ -137,7 +137,7 @@ class ReadMaster(Proof):
         holds(m, run.valid, run.ready, run.p, "runs hold until ready")
         m.d.comb += Assert(~run.valid | (run.p.beats != 0), "no run is empty")
         busy = ~runs.ongoing("COMMAND")
-        rows = (command.work == Work.MATRIX) & ~command.stream
+        rows = ((command.work == Work.MATRIX) | (command.work == Work.HEAD)) & ~command.stream
         self.invariant(m, ~busy | port.commands.valid, "a command in work waits")
         self.invariant(m, ~runs.ongoing("ROWS") | rows, "rows belong to a matrix")
 

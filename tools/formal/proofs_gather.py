@@ -57,7 +57,7 @@ class Picked(Proof):
         begins = taken & (number == which)
         m.d.comb += Assume(~begins | (first == start))
         with m.If(begins):
-            m.d.sync += [words.eq(command.words), streams.eq(command.stream | (command.work == Work.HEAD))]
+            m.d.sync += [words.eq(command.words), streams.eq(command.stream)]
         tiles = [Signal(2, name=f"tiles{k}") for k in range(COMMANDS)]  # `last`s of each command
         for k, count in enumerate(tiles):
             with m.If(taken & (number == k)):
@@ -130,6 +130,7 @@ class Picked(Proof):
         m.d.comb += [
             Cover(scanned & ~streams & some & (log == 1), "an active scan of two words"),
             Cover(scanned & streams & (scans == 1), "second tile of a head"),
+            Cover(scanned & ~streams & (scans == 1), "second tile of a head by active row"),
             Cover(
                 mine & item.last & ~item.valid_row & port.active & (which == COMMANDS - 1),
                 "a marker of an empty scan, last command",

@@ -4,14 +4,13 @@ from pathlib import Path
 
 import click
 
-from symlight.base.errors import UserError
 from symlight.model.config import PRESETS
 from symlight.model.package import PackageMeta, save_package
 from symlight.model.package_folder import check_place
 
 from ...device.packages import named_shape
 from ...terminal.console import stderr, waiting
-from ...terminal.options import FiniteRange, force_option, out_option, shape_option
+from ...terminal.options import FiniteRange, density_by_site, force_option, out_option, shape_option
 
 
 @click.command("random-model")
@@ -58,21 +57,6 @@ def random_model_command(
         )
         save_package(out, integers, meta)
     click.echo(str(out))
-
-
-def density_by_site(text: str) -> dict[str, float]:
-    """`qkv=.34,out=.4` as numbers; the names are checked where they are used."""
-    found: dict[str, float] = {}
-    for part in filter(None, text.split(",")):
-        site, _, share = part.partition("=")
-        try:
-            value = float(share)
-        except ValueError as error:
-            raise UserError(f"--density-site has {part!r}; write SITE=DENSITY, as in out=.4") from error
-        if site in found:
-            raise UserError(f"--density-site names {site} twice; give it once")
-        found[site] = value
-    return found
 
 
 @click.command("synthesize", hidden=True, params=random_model_command.params)

@@ -38,7 +38,7 @@ class Words(Agent):
 def picked(command, vector):
     """Items and rows that the channel must send for one pass over `vector` (a list of words)."""
     columns, log_groups = command["columns"], command["log_groups"]
-    group, stream = INDEX // columns, command["stream"] or command["work"] == Work.HEAD
+    group, stream = INDEX // columns, command["stream"]
     elements = [v for word in vector for v in word]
     rows = [
         e
@@ -90,7 +90,7 @@ class GatherBench:
         columns = rng.choice([1, 2, 3, 6, 8, 32])
         command = {
             "work": work,
-            "stream": rng.randrange(2) if work == Work.MATRIX else 1,
+            "stream": rng.randrange(2) if work in (Work.MATRIX, Work.HEAD) else 1,
             "words": rng.randrange(1, self.depth // 2),
             "columns": 32 if work == Work.HEAD else columns,
             "log_groups": 0 if work == Work.HEAD else log_groups,

@@ -1,8 +1,8 @@
 """Agents and expectations of the bench of hw.channel.fetch."""
 
 from symlight.hw.channel.burst import RUN
-from symlight.hw.channel.fetch import SCALE_BEATS
 from symlight.hw.channel.gather import ROW
+from symlight.hw.channel.runs import SCALE_BEATS
 from symlight.hw.config import Engine
 from symlight.hw.interface import Traffic
 from symlight.hw.types import ChannelCommand, Work
@@ -85,7 +85,7 @@ class FetchBench:
         self.traffic[command.get("traffic", 0)] += beats
 
     def send(self, command, rows=()):
-        """A command; for MATRIX without `stream`, `rows` of this channel's group."""
+        """A command; for MATRIX and HEAD without `stream`, `rows` of this channel's group (of every tile)."""
         if command["work"] == Work.FENCE:
             self.kv_side.fences.append(self.commands.count + len(self.commands.queue))
         self.commands.send([command])
@@ -93,20 +93,29 @@ class FetchBench:
         active = INDEX // command.get("columns", 1) >> command.get("log_groups", 0) == 0
         if work == Work.DIRECT_READ and command["channel"] == INDEX:
             self._expect(base, command["count"], command)
+        elif work == Work.HEAD and not command["stream"]:
+            tile = command["words"] * lanes + SCALE_BEATS
+            for number in range(command["count"]):
+                self._send_rows(rows, {**command, "base": base + number * tile, "beats": 1})
+                self._expect(base + (number + 1) * tile - SCALE_BEATS, SCALE_BEATS, command)
         elif work == Work.HEAD:
             self._expect(base, command["count"] * (command["words"] * lanes + SCALE_BEATS), command)
         elif work == Work.MATRIX and command["stream"]:
             count = (command["words"] * lanes >> command["log_groups"]) * command["beats"] if active else 0
             self._expect(base, count, command)
         elif work == Work.MATRIX:
-            rows = list(rows) if active else []
-            for row in rows:
-                self._expect(base + row * command["beats"], command["beats"], command)
-            marker = not rows or self.bench.rng.randrange(2)
-            sent = [{"row": row, "valid": 1, "last": 0} for row in rows]
-            sent += [{"row": self.bench.rng.getrandbits(13), "valid": 0}] if marker else []
-            sent[-1]["last"] = 1
-            self.rows.send(sent)
+            self._send_rows(rows if active else (), command)
+
+    def _send_rows(self, rows, command):
+        """The gather's rows of a matrix or of a tile, with a marker behind them or without."""
+        rows, base, beats = list(rows), command.get("base", 0), command["beats"]
+        for row in rows:
+            self._expect(base + row * beats, beats, command)
+        marker = not rows or self.bench.rng.randrange(2)
+        sent = [{"row": row, "valid": 1, "last": 0} for row in rows]
+        sent += [{"row": self.bench.rng.getrandbits(13), "valid": 0}] if marker else []
+        sent[-1]["last"] = 1
+        self.rows.send(sent)
 
     def send_kv(self, base, beats):
         self.kv_side.waiting.append({"address": base, "beats": beats})
@@ -128,11 +137,11 @@ class FetchBench:
         log_groups = rng.randrange(4)
         command = {
             "work": work,
-            "stream": rng.randrange(2) if work == Work.MATRIX else 1,
+            "stream": rng.randrange(2) if work in (Work.MATRIX, Work.HEAD) else 1,
             "io": rng.randrange(2) if work == Work.DIRECT_READ else 0,
             "base": rng.randrange(100_000),
             "words": rng.randrange(1, 6),
-            "beats": rng.choice([1, 2, 3, 9, 16, 33]),
+            "beats": 1 if work == Work.HEAD else rng.choice([1, 2, 3, 9, 16, 33]),
             "log_groups": log_groups,
             "columns": rng.choice([1, 2, 3, 6]),
             "count": rng.randrange(1, 4),

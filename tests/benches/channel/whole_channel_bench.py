@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from symlight.hw.channel.channel import Channel
-from symlight.hw.channel.fetch import SCALE_BEATS
 from symlight.hw.channel.lanes import HEAD_WORDS
+from symlight.hw.channel.runs import SCALE_BEATS
 from symlight.hw.config import card
 from symlight.hw.sequencer.dispatch import SPACING
 from symlight.hw.sequencer.session import RESET_CYCLES

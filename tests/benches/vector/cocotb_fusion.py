@@ -46,8 +46,9 @@ def shift_of(choice, rng):
     idle=["never", "random"],
     gains=["random", "first", "second", "largest"],
     shift=["least", "fitting", "most"],
+    threshold=[0, 1, 40, 127],
 )
-async def mix(dut, idle, gains, shift):
+async def mix(dut, idle, gains, shift, threshold):
     bench = Bench(dut)
     rng = np.random.default_rng(bench.seed)
     gain_o, gain_h = {
@@ -58,7 +59,7 @@ async def mix(dut, idle, gains, shift):
     }[gains]
     # A power of two as the only gain and shift 15 make every odd operand a tie.
     sh = 15 if shift == "fitting" and gains in ("first", "second") else shift_of(shift, rng)
-    static = {"gain_o": gain_o, "gain_h": gain_h, "shift": sh}
+    static = {"gain_o": gain_o, "gain_h": gain_h, "shift": sh, "threshold": threshold}
     pipe = Pipe(bench, "mix", MixFusion(LANES), idle, static=static)
     den = denominators(rng, 300)
     limit = 127 * den[:, None]
@@ -72,7 +73,7 @@ async def mix(dut, idle, gains, shift):
     assert np.abs(o).max() == 127 * 64
     align, recip = reciprocal(den)
     words = {"num": num, "h": h, "align": align, "recip": recip}
-    pipe.send_all(words, {"m": ops.mix(o, h, gain_o, gain_h, sh)})
+    pipe.send_all(words, {"m": ops.mix(o, h, gain_o, gain_h, sh, threshold)})
     await run(bench, pipe)
 
 
@@ -82,7 +83,7 @@ async def near_ties(dut):
     reciprocal is low by a little, so a tie over no power of two falls just short."""
     bench = Bench(dut)
     rng = np.random.default_rng(bench.seed)
-    static = {"gain_o": 2**14, "gain_h": 0, "shift": 14}  # m = o
+    static = {"gain_o": 2**14, "gain_h": 0, "shift": 14, "threshold": 0}  # m = o
     pipe = Pipe(bench, "mix", MixFusion(LANES), static=static)
     factor = np.concatenate([[3, 1], rng.integers(1, 2**17, 600) >> rng.integers(0, 17, 600)])
     den = 128 * np.maximum(factor, 1)

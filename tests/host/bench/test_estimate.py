@@ -13,6 +13,8 @@ from symlight.hw import config
 from symlight.hw.compiler.layout import Layout
 from symlight.model.config import preset
 from symlight.model.evaluate import weighted_density
+from symlight.model.package import PackageMeta, save_package
+from symlight.model.synthetic import calibrated
 
 
 def ask(*arguments: str) -> dict:
@@ -28,20 +30,51 @@ def small() -> dict:
 
 def test_a_preset_has_the_density_that_is_asked():
     shape, densities = model_and_densities("194m", 0.3)
-    assert shape == preset("194m") and weighted_density(densities, shape) == pytest.approx(0.3, abs=1e-3)
+    assert shape == preset("194m")
+    assert weighted_density(densities.sites, shape) == pytest.approx(0.3, abs=1e-3)
     _, usual = model_and_densities("194m", None)
     assert (
-        weighted_density(usual, shape) == pytest.approx(0.24, abs=1e-3)
-        and len({*usual[:, 0]}) == shape.layers
+        weighted_density(usual.sites, shape) == pytest.approx(0.24, abs=1e-3)
+        and len({*usual.sites[:, 0]}) == shape.layers
     )
 
 
 def test_a_package_is_measured():
     shape, densities = model_and_densities("demo", None)
-    assert shape == preset("demo") and densities.shape == (shape.layers, 4)
-    assert np.all((densities > 0) & (densities < 1))
+    assert shape == preset("demo") and densities.sites.shape == (shape.layers, 4)
+    assert np.all((densities.sites > 0) & (densities.sites < 1))
+    assert densities.out is densities.head is None
     _, other = model_and_densities("demo", 0.1)
-    assert weighted_density(other, shape) == pytest.approx(0.1, abs=1e-3)
+    assert weighted_density(other.sites, shape) == pytest.approx(0.1, abs=1e-3)
+
+
+def test_a_package_with_optional_sites_is_measured(tmp_path):
+    model, _ = calibrated(preset("tiny"), 1, sites={"out": 0.4, "head": 0.3})
+    save_package(tmp_path / "p", model, PackageMeta(name="p", synthetic=True))
+    _, found = model_and_densities(str(tmp_path / "p"), None)
+    assert found.out.mean() == pytest.approx(0.4, abs=0.1) and found.head[0] == pytest.approx(0.3, abs=0.1)
+
+
+def test_single_sites_replace_what_there_was():
+    _, usual = model_and_densities("194m", None)
+    _, found = model_and_densities("194m", None, {"qkv": 0.5, "out": 0.4, "head": 0.3})
+    assert (found.sites[:, 0] == 0.5).all() and (found.sites[:, 1:] == usual.sites[:, 1:]).all()
+    assert (found.out == 0.4).all() and found.head == (0.3, 1.0)
+    for bad in ({"in": 0.5}, {"out": 0}, {"head": 1.5}):
+        with pytest.raises(UserError, match="--density-site"):
+            model_and_densities("194m", None, bad)
+
+
+def test_event_sites_save_cycles():
+    """Monotonic, and about the bytes that they save; `out` waits for the mixed vector."""
+    base = "qkv=.34,decay=.17,up=.39,down=.05"
+    words = ("--model", "mid", "--card", "sim8", "--density-site")
+    plain, head, both = (
+        ask(*words, base + more) for more in ("", ",head=.3,head_g=.5", ",head=.3,head_g=.5,out=.4")
+    )
+    assert both["bytes_read"] < head["bytes_read"] < 0.75 * plain["bytes_read"]
+    assert both["decode_cycles"] < head["decode_cycles"] < 0.8 * plain["decode_cycles"]
+    assert both["density"]["out"] == 0.4 and both["density"]["head_g"] == 0.5
 
 
 def test_an_unknown_model_and_a_bad_density():

@@ -6,4 +6,4 @@ from tests.benches.vector.vector_bench import SideBySide
 
 
 def test_fusion():
-    assert run_bench(SideBySide(reciprocal=Reciprocal(), mix=MixFusion(4)), "vector.cocotb_fusion") == 29
+    assert run_bench(SideBySide(reciprocal=Reciprocal(), mix=MixFusion(4)), "vector.cocotb_fusion") == 101

@@ -16,7 +16,6 @@ from symlight.base.cache import exclusive, room
 from symlight.base.errors import UserError
 from symlight.hw.compiler.layout import Layout
 from symlight.hw.compiler.manifest import PROBE
-from symlight.hw.compiler.operation_table import refuse_sites
 from symlight.hw.interface import Flag, arguments
 from symlight.model.package import Package
 from symlight.model.v1.package import V1Package
@@ -104,7 +103,7 @@ class OpenedDevice:
         if options.device == "reference":
             return ReferenceMachine(model)
         if kind in ("sim", "xrt", "serial"):
-            refuse_sites(model.event_sites)  # before a kernel is generated, or a card is opened
+            _refuse_sites(model)  # before a kernel is generated, or a card is opened
         if options.device == "sim":
             require_tools()  # what can be refused is refused before a kernel is generated
             layout_on(engine_of(options.card, options.build), model.shape)
@@ -165,6 +164,19 @@ def _accelerator(
         )
         on_failure.pop_all()
     return machine
+
+
+GATHERED: tuple[str, ...] = ()  # the optional event sites that kernels were compared with the reference on
+
+
+def _refuse_sites(model: IntegerModel) -> None:
+    """A `UserError` when a model has an optional event site that kernels are not known to gather."""
+    for site in model.event_sites:
+        if site not in GATHERED:
+            raise UserError(
+                f"the model has the event site {site!r} (docs/arithmetic.md), which kernels cannot gather; "
+                "use --device cpu or --device reference"
+            )
 
 
 def _cpu_machine(

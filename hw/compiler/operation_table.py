@@ -5,26 +5,12 @@ Six operations a layer (QKV, decay, attention, W_O, W_up, W_down), the embedding
 behind.
 """
 
-from symlight.base.errors import UserError
 from symlight.model import ops
-from symlight.model.config import OPTIONAL_SITES
 from symlight.model.weights import IntegerModel
 
 from ..interface import MAILBOX_MAGIC, Phase, Traffic
 from ..types import Header, OpEntry, Task, Work
 from .layout import Layout, MatrixPlan
-
-GATHERED = OPTIONAL_SITES  # those of them whose matrices kernels read by active row
-
-
-def refuse_sites(sites: tuple[str, ...]) -> None:
-    """A `UserError` when a model has an optional event site that kernels do not gather."""
-    for site in sites:
-        if site not in GATHERED:
-            raise UserError(
-                f"the model has the event site {site!r} (docs/arithmetic.md), which kernels cannot gather; "
-                "use --device cpu or --device reference"
-            )
 
 
 def header(layout: Layout, model: IntegerModel):
@@ -186,8 +172,7 @@ def _layer(layout: Layout, model: IntegerModel, layer: int) -> list[dict]:
 
 
 def operation_table(layout: Layout, model: IntegerModel) -> list:
-    """Constants of `types.OpEntry`, the last one `Task.END`. A site that is not gathered is a `UserError`."""
-    refuse_sites(model.event_sites)
+    """Constants of `types.OpEntry`, the last one `Task.END`."""
     embed = {
         "task": Task.EMBED,
         "phase": Phase.EMBED,

@@ -79,6 +79,10 @@ def _make(target: Path, make: Callable[[Path], None]) -> None:
         )
         shutil.rmtree(target, ignore_errors=True)
         os.rename(work, target)
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(target.parent)) from error  # a full disk has no name
     finally:
         shutil.rmtree(work, ignore_errors=True)
 

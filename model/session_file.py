@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from symlight.base.errors import UserError
+from symlight.base.errors import UserError, sentence
 from symlight.base.files import write_whole
 
 from .config import MAX_POSITION, ModelShape
@@ -94,7 +94,7 @@ def write_session(path: Path, session: SavedSession) -> None:
     try:
         write_whole(path, session.to_bytes())
     except OSError as error:
-        raise UserError(f"cannot write the session state to {path}: {error.strerror}") from error
+        raise UserError(f"cannot write the session state to {sentence(error)}") from error
 
 
 def _most_bytes(shape: ModelShape) -> int:

@@ -55,19 +55,30 @@ def reference_tokens(
 
 class Results:
     """The files of a campaign: FILE.json, FILE.csv with every sample, FILE.png. Without a path nothing is
-    kept."""
+    kept.
+
+    Attributes
+    ----------
+    failure : OSError | None
+        Why the newest files could not be written: what takes minutes to measure is shown first.
+    """
 
     def __init__(self, path: Path | None):
         self.path = path
+        self.failure: OSError | None = None
 
     def write(self, record: Record, facts: dict) -> dict:
         """The result so far; also on disk, so that whatever interrupts the next round costs that round
         only."""
         result = protocol_json(record, facts)
+        self.failure = None
         if self.path is not None:
-            write_json(self.path, result)
-            if record.series.samples:
-                write_text(self.path.with_suffix(".csv"), samples_csv(record))
+            try:
+                write_json(self.path, result)
+                if record.series.samples:
+                    write_text(self.path.with_suffix(".csv"), samples_csv(record))
+            except OSError as error:
+                self.failure = error
         return result
 
     def plot(self, record: Record, result: dict, console: Console) -> None:
@@ -78,7 +89,10 @@ class Results:
             return
         from .protocol_plot import plot
 
-        plot(record, result, self.path.with_suffix(".png"))
+        try:
+            plot(record, result, self.path.with_suffix(".png"))
+        except OSError as error:
+            self.failure = self.failure or error
 
 
 def run_protocol(
@@ -258,5 +272,7 @@ def bench_in_rounds(
         print_json(result)
     else:
         print_protocol(stdout(), result)
-        if results.path is not None:
+        if results.path is not None and results.failure is None:
             console.print(f"written to {results.path}", highlight=False)
+    if results.failure is not None:
+        raise results.failure

@@ -1,9 +1,9 @@
-"""A small memory of numbers, and the largest or smallest of them by a scan.
+"""A small memory of numbers, and the two largest of them by a scan.
 
-write ─► banks ─► an entry of each ─► the best of these ─► the best so far
+write ─► banks ─► an entry of each ─► the best two of these ─► the best two so far
 """
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import C, Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -11,9 +11,9 @@ from amaranth.utils import exact_log2
 
 
 class ExtremeScan(wiring.Component):
-    """`count` unsigned numbers in distributed memory, of which a scan finds an extreme and its place.
+    """`count` unsigned numbers in distributed memory, of which a scan finds the two largest and their places.
 
-    A scan reads `banks` numbers per cycle. Numbers written while it runs may be missed. Of equal extremes,
+    A scan reads `banks` numbers per cycle. Numbers written while it runs may be missed. Of equal numbers,
     any place may come out.
 
     Parameters
@@ -34,13 +34,11 @@ class ExtremeScan(wiring.Component):
     -------
     write, place, value : In
         Write `value` to `place`.
-    every : In
-        With `write`: to the places of every bank beside it.
-    begin, largest : In
-        Pulse: a scan begins; what it looks for. No scan runs.
+    begin : In
+        Pulse: a scan begins. No scan runs.
     done : Out
         Pulse: the scan is over.
-    found, found_place : Out
+    found, found_place, second, second_place : Out
         The result; stable until the next scan.
     """
 
@@ -54,25 +52,25 @@ class ExtremeScan(wiring.Component):
                 "write": In(1),
                 "place": In(range(count)),
                 "value": In(bits),
-                "every": In(1),
                 "begin": In(1),
-                "largest": In(1),
                 "done": Out(1),
                 "found": Out(bits),
                 "found_place": Out(range(count)),
+                "second": Out(bits),
+                "second_place": Out(range(count)),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        active, largest, address = Signal(), Signal(), Signal(range(self._depth))
+        active, address = Signal(), Signal(range(self._depth))
         step = data.StructLayout({"valid": 1, "first": 1, "last": 1, "address": range(self._depth)})
         steps = [Signal(step, name=f"step_{level}") for level in range(self._levels + 1)]
         end = address == self._depth - 1
         with m.If(active):
             m.d.sync += [address.eq(address + 1), active.eq(~end)]
         with m.If(self.begin):
-            m.d.sync += [active.eq(1), largest.eq(self.largest), address.eq(0)]
+            m.d.sync += [active.eq(1), address.eq(0)]
         m.d.sync += [
             steps[0].valid.eq(active),
             steps[0].first.eq(address == 0),
@@ -81,10 +79,22 @@ class ExtremeScan(wiring.Component):
             *(after.eq(before) for before, after in zip(steps, steps[1:])),
             self.done.eq(steps[-1].valid & steps[-1].last),
         ]
-        value, bank = self._choose(m, self._read(m, address), largest)
+        pairs = [((entry, C(bank, self._levels)), None) for bank, entry in enumerate(self._read(m, address))]
+        for level in range(self._levels):
+            halves = enumerate(zip(pairs[::2], pairs[1::2]))
+            pairs = [self._registers(m, f"{level}_{i}", _best_two(*both)) for i, both in halves]
         newest = steps[-1]
-        with m.If(newest.valid & (newest.first | ((value > self.found) == largest))):
-            m.d.sync += [self.found.eq(value), self.found_place.eq(Cat(bank, newest.address))]
+        (best, bank), (next_best, next_bank) = pairs[0]
+        here = ((best, Cat(bank, newest.address)), (next_best, Cat(next_bank, newest.address)))
+        so_far = ((self.found, self.found_place), (self.second, self.second_place))
+        outputs = (self.found, self.found_place, self.second, self.second_place)
+        two = _best_two(so_far, here)
+        for chosen in ((here, newest.first), (two, ~newest.first)):
+            (high, high_place), (low, low_place) = chosen[0]
+            with m.If(newest.valid & chosen[1]):
+                m.d.sync += [
+                    output.eq(value) for output, value in zip(outputs, (high, high_place, low, low_place))
+                ]
         return m
 
     def _read(self, m, address):
@@ -97,7 +107,7 @@ class ExtremeScan(wiring.Component):
             m.d.comb += [
                 write.addr.eq(self.place[split:]),
                 write.data.eq(self.value),
-                write.en.eq(self.write & (self.every | (self.place[:split] == bank))),
+                write.en.eq(self.write & (self.place[:split] == bank)),
                 read.addr.eq(address),
             ]
             written = -(-(self._used - bank) // self._banks)  # entries of this bank that exist
@@ -106,18 +116,31 @@ class ExtremeScan(wiring.Component):
             entries.append(entry)
         return entries
 
-    def _choose(self, m, entries, largest):
-        """(the best of the entries, its bank), a register behind each level of a tree."""
-        layer = [(entry, None) for entry in entries]
-        for level in range(self._levels):
-            above = []
-            for number, ((low, low_bank), (high, high_bank)) in enumerate(zip(layer[::2], layer[1::2])):
-                name = f"{level}_{number}"
-                value = Signal(self._bits, name=f"value_{name}", reset_less=True)
-                bank = Signal(level + 1, name=f"bank_{name}", reset_less=True)
-                upper = (high > low) == largest
-                below = [] if low_bank is None else [Mux(upper, high_bank, low_bank)]
-                m.d.sync += [value.eq(Mux(upper, high, low)), bank.eq(Cat(*below, upper))]
-                above.append((value, bank))
-            layer = above
-        return layer[0]
+    def _registers(self, m, name, two):
+        """The same two numbers and places, a cycle later."""
+        later = []
+        for kind, (value, place) in zip(("best", "next"), two):
+            held = Signal(self._bits, name=f"{kind}_{name}", reset_less=True)
+            held_place = Signal(len(place), name=f"{kind}_place_{name}", reset_less=True)
+            m.d.sync += [held.eq(value), held_place.eq(place)]
+            later.append((held, held_place))
+        return tuple(later)
+
+
+def _best_two(left, right):
+    """The best two of two pairs ((largest, place), (second, place)); without seconds, of two numbers.
+
+    All comparisons are made side by side.
+    """
+    (left_high, left_low), (right_high, right_low) = left, right
+    upper = right_high[0] > left_high[0]
+    high = _choose(upper, right_high, left_high)
+    if left_low is None:
+        return high, _choose(upper, left_high, right_high)
+    below_right = _choose(left_high[0] > right_low[0], left_high, right_low)
+    below_left = _choose(right_high[0] > left_low[0], right_high, left_low)
+    return high, _choose(upper, below_right, below_left)
+
+
+def _choose(condition, one, other):
+    return tuple(Mux(condition, a, b) for a, b in zip(one, other))

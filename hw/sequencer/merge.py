@@ -1,10 +1,10 @@
 """Merges the channels' candidates into one descending list.
 
-best of each channel ─► a number per channel ─► scan ─► largest ─► offer
+best of each channel ─► a number per channel ─► scan ─► the two largest ─► offers
 answers ─► the one behind it, per channel ───────┘ takes its place; its channel is asked for another
 """
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -23,8 +23,9 @@ class CandidateMerge(wiring.Component):
     """Offers the candidates of all channels in descending order.
 
     It holds the best row left of each channel, and the one behind that, which is asked for ahead of time: so
-    the way to a channel and back is waited for only when the same channel wins again soon. Throughput: an
-    offer in `OFFER` cycles. Back-pressure: from `offer`.
+    the way to a channel and back is waited for only when the same channel wins again soon. A scan gives two
+    offers: its largest row, and then its second or the one behind the largest. Throughput: two offers in
+    `TWO_OFFERS` cycles. Back-pressure: from `offer`.
 
     Parameters
     ----------
@@ -32,8 +33,8 @@ class CandidateMerge(wiring.Component):
 
     Attributes
     ----------
-    OFFER : int
-        Cycles of an offer whose successor is there.
+    TWO_OFFERS : int
+        Cycles of two offers whose successors are there.
 
     Members
     -------
@@ -55,7 +56,7 @@ class CandidateMerge(wiring.Component):
     def __init__(self, engine: Engine):
         self._channels, self._count = engine.channels, max(2 * BANKS, 1 << ceil_log2(engine.channels))
         self._keys = ExtremeScan(count=self._count, banks=BANKS, bits=KEY_BITS, used=engine.channels)
-        self.OFFER = self._keys.LATENCY + 1
+        self.TWO_OFFERS = self._keys.LATENCY + 3
         super().__init__(
             {
                 "best_valid": In(1),
@@ -91,12 +92,12 @@ class CandidateMerge(wiring.Component):
             with m.If(self.first):
                 m.d.sync += [place.eq(0), counter.eq(1)]
         winner, channel = Signal(KEY_BITS), Signal.like(keys.place)
+        scanned = Signal()  # the winner is the scan's: the next one is known, too
         m.d.comb += [
             store.addr.eq(place),
             store.data.eq(key),
             store.en.eq(answered),
             behind.addr.eq(channel),
-            keys.largest.eq(1),
         ]
         with m.If(captured):
             self._store(m, place, key)
@@ -113,7 +114,7 @@ class CandidateMerge(wiring.Component):
                     m.next = "SCAN"
             with m.State("SCAN"):
                 with m.If(keys.done):
-                    m.d.sync += [winner.eq(keys.found), channel.eq(keys.found_place)]
+                    m.d.sync += [winner.eq(keys.found), channel.eq(keys.found_place), scanned.eq(1)]
                     m.next = "OFFER"
             with m.State("OFFER"):
                 known = there.bit_select(channel, 1) & ~self._asks
@@ -130,13 +131,22 @@ class CandidateMerge(wiring.Component):
                     m.next = "LAST"
                     with m.If(winner != 0):
                         self._store(m, channel, behind.data)
-                        m.d.comb += keys.begin.eq(1)
                         m.d.sync += [
                             there.bit_select(channel, 1).eq(0),
                             self._asks.eq(1),
                             wanted.eq(channel),
+                            scanned.eq(0),
                         ]
-                        m.next = "SCAN"
+                        with m.If(scanned):
+                            again = behind.data > keys.second
+                            m.d.sync += [
+                                winner.eq(Mux(again, behind.data, keys.second)),
+                                channel.eq(Mux(again, channel, keys.second_place)),
+                            ]
+                            m.next = "OFFER"
+                        with m.Else():
+                            m.d.comb += keys.begin.eq(1)
+                            m.next = "SCAN"
             with m.State("LAST"):  # nothing follows an offer without a row
                 with m.If(self.stop):
                     m.d.sync += self.offer.valid.eq(0)

@@ -42,8 +42,9 @@ class Offer(data.Struct):
 class Sampler(wiring.Component):
     """Takes candidates as far as the settings need them, then gives the drawn token.
 
-    A candidate takes `STEP` cycles. From the last one to `done`: `AFTER` cycles at most, two products bit by
-    bit and two searches by halves.
+    Throughput: a candidate a cycle. It is weighed in `WEIGH` cycles, so up to so many are taken that are not
+    needed. From the last one to `done`: `AFTER` cycles at most, the weight, two products bit by bit and two
+    searches by halves.
 
     Parameters
     ----------
@@ -61,11 +62,11 @@ class Sampler(wiring.Component):
         Pulse, with the token, which is stable until the next start.
     """
 
-    STEP = 10
+    WEIGH = 9  # registers of a weight
 
     def __init__(self, *, candidates: int):
         self._count = candidates
-        self.AFTER = sampling.PROBABILITY_FRAC + 1 + 32 + 4 * exact_log2(candidates) + 9
+        self.AFTER = sampling.PROBABILITY_FRAC + 1 + 32 + 4 * exact_log2(candidates) + 9 + self.WEIGH
         super().__init__(
             {
                 "start": In(1),
@@ -92,31 +93,23 @@ class Sampler(wiring.Component):
         self._last = Signal(range(self._count))  # of the candidates that are kept
         self._shown, self._there = Signal(), Signal()  # the entry that a search looks at, that it ends with
         self._sum = Signal(WEIGHT_BITS + ceil_log2(self._count))
-        self._id = Signal(ID_BITS)  # of the candidate at work
-        weight, step = self._weigh(m)
-        self._table(m, weight)
+        weight, weighed, offer = self._weigh(m)
+        self._table(m, weight, offer.id)
         m.d.sync += self.done.eq(0)
         # Shift and add: the sum of `_shifted` for every bit of `_factor`.
         bits = len(self._sum) + 32
         self._shifted, self._factor, self._product = Signal(bits), Signal(32), Signal(bits)
         m.d.sync += self._there.eq((self._factor == 0) & (self._half == 0))
-        with m.FSM() as fsm:
+        with m.FSM():
             with m.State("IDLE"):
                 m.d.sync += [self._number.eq(0), self._sum.eq(0)]
                 with m.If(self.start):
                     m.next = "TAKE"
             with m.State("TAKE"):
-                m.d.comb += self.offer.ready.eq(1)
-                with m.If(self.offer.valid):
-                    m.d.sync += step.eq(1)
-                    m.next = "WEIGH"
-                    with m.If(~self.offer.p.valid):
-                        m.next = "TRUNCATE"
-            with m.State("WEIGH"):
-                m.d.sync += step.eq(step << 1)
-                with m.If(step[-1]):
+                m.d.comb += [self.taking.eq(1), self.offer.ready.eq(1)]
+                with m.If(weighed):
                     small = (self._number != 0) & (weight < self.settings.min_weight)
-                    with m.If(small):
+                    with m.If(small | ~offer.valid):
                         m.next = "TRUNCATE"
                     with m.Else():
                         m.d.comb += self._store.en.eq(1)
@@ -126,7 +119,6 @@ class Sampler(wiring.Component):
                             self._last.eq(self._number),
                         ]
                         enough = self._number + 1 == self.settings.top_k
-                        m.next = "TAKE"
                         with m.If(enough | (self._number == self._count - 1)):
                             m.next = "TRUNCATE"
             with m.State("TRUNCATE"):
@@ -143,10 +135,9 @@ class Sampler(wiring.Component):
                 with m.If(self._search(m, self._entry.sum <= self._product >> 32)):
                     m.d.sync += [self.done.eq(1), self.token.eq(self._entry.id)]
                     m.next = "IDLE"
-        m.d.comb += self.taking.eq(Cat(fsm.ongoing(state) for state in ("TAKE", "WEIGH")).any())
         return m
 
-    def _table(self, m, weight):
+    def _table(self, m, weight, token):
         entry = data.StructLayout({"sum": len(self._sum), "id": ID_BITS})
         m.submodules.table = table = Memory(shape=entry, depth=self._count, init=[])
         self._store, self._read = table.write_port(), table.read_port(domain="comb")
@@ -155,7 +146,7 @@ class Sampler(wiring.Component):
         m.d.comb += [
             self._store.addr.eq(self._number),
             self._store.data.sum.eq(self._sum + weight),
-            self._store.data.id.eq(self._id),
+            self._store.data.id.eq(token),
             self._read.addr.eq(self._number | self._beside),
         ]
 
@@ -192,19 +183,25 @@ class Sampler(wiring.Component):
         return self._there
 
     def _weigh(self, m):
-        """(weight, step): the weight is there in the last of the steps, of which one is high at a time."""
-        step = Signal(self.STEP - 1)
+        """(weight, whether one is there, its offer)."""
+        offers = [Signal(Offer, name=f"offer_{i}", reset_less=True) for i in range(self.WEIGH)]
+        there = Signal(self.WEIGH)
+        taken = self.offer.valid & self.offer.ready
+        m.d.sync += [
+            there.eq(Cat(taken, there)),
+            *(after.eq(before) for before, after in zip([self.offer.p, *offers], offers)),
+        ]
         coarse, fine = Signal(6), Signal(5)
         most = sampling.DISTANCE_BITS
         m.d.sync += [
             coarse.eq(Mux(self.settings.shift > most, self.settings.shift - most, 0)),
             fine.eq(Mux(self.settings.shift > most, most, self.settings.shift)),
         ]
-        largest, logit = Signal(signed(LOGIT_BITS)), Signal(signed(LOGIT_BITS))
-        with m.If(self.offer.valid & self.offer.ready):
-            m.d.sync += [logit.eq(self.offer.p.logit), self._id.eq(self.offer.p.id)]
-            with m.If(self._number == 0):
-                m.d.sync += largest.eq(self.offer.p.logit)
+        largest, logit, first = Signal(signed(LOGIT_BITS)), offers[0].logit, Signal()
+        with m.If(self.start):
+            m.d.sync += first.eq(1)
+        with m.If(taken & first):
+            m.d.sync += [largest.eq(self.offer.p.logit), first.eq(0)]
         distance, reduced = Signal(LOGIT_BITS + 1), Signal(LOGIT_BITS + 1)
         d, product = Signal(most), Signal(most + sampling.MULTIPLIER_BITS)
         raised, rounded = (
@@ -218,7 +215,6 @@ class Sampler(wiring.Component):
         read = table.read_port()
         weight = Signal(WEIGHT_BITS)
         m.d.sync += half.eq(1 << (fine - 1)[:5])
-        # register by register; a step is high when the register before it is right
         m.d.sync += [
             distance.eq(largest - logit),
             reduced.eq(distance >> coarse),
@@ -236,4 +232,4 @@ class Sampler(wiring.Component):
         m.d.sync += octaves.eq(y[INDEX_BITS:])
         mantissa = read.data << (sampling.WEIGHT_FRAC - sampling.EXP_FRAC)
         m.d.sync += weight.eq(Mux(octaves > WEIGHT_BITS, 0, mantissa >> octaves[:5]))
-        return weight, step
+        return weight, there[-1], offers[-1]

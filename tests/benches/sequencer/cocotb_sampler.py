@@ -91,9 +91,9 @@ async def time_of_a_draw(dut):
     for count in (1, 8, 64):
         options = SamplingOptions(temperature=1, top_k=count, seed=count)
         _, cycles, taken = await draws.draw(logits, SamplerSettings.of(options, 2.0**-20), count)
-        assert taken == count
+        assert count <= taken <= count + Sampler.WEIGH
         after = Sampler(candidates=COUNT).AFTER
-        assert after - 45 < cycles - max(Sampler.STEP * count, RandomWord.LATENCY) <= after
+        assert after - 45 < cycles - max(count, RandomWord.LATENCY) <= after
 
 
 @cocotb.test(**LIMIT)

@@ -17,7 +17,6 @@ from symlight.base.files import check_file
 from symlight.base.provenance import commit
 from symlight.model.package import Package
 
-from ..device.cpu_machine import CpuMachine
 from ..device.golden import golden_machine
 from ..device.machine import Machine, Progress, silent
 from ..device.opening import DeviceOptions, OpenedDevice
@@ -26,8 +25,8 @@ from ..terminal.options import PATH, FiniteRange, refuse_given
 from ..terminal.results import print_json, write_json, write_text
 from .protocol import IDLE_DROPPED, Campaign, ProtocolSettings, Record
 from .protocol_report import print_protocol, protocol_json, samples_csv
-from .rapl import NO_RAPL, RaplSensor
-from .telemetry import Sampler, Sensor, find_sensor
+from .sensors import sensor_of
+from .telemetry import Sampler
 
 NO_PLOT = "no plot is drawn: matplotlib is not installed (the extra `plots`)"
 
@@ -112,7 +111,7 @@ def run_protocol(
             expected = reference_tokens(package, golden, settings, progress)
             golden.close()
         with OpenedDevice(options, package, progress) as machine:
-            sensor, about_sensor = _sensor(machine)
+            sensor, about_sensor = sensor_of(machine)
             timing = "kernel" if options.device == "sim" else "host"
             facts = _facts(package, options, machine, golden)
             campaign = Campaign(
@@ -134,14 +133,6 @@ def run_protocol(
             record = campaign.run(on_round)
     results.plot(record, result, console)
     return result
-
-
-def _sensor(machine: Machine) -> tuple[Sensor | None, str]:
-    """The sensor of what the machine runs on, and a sentence about it."""
-    if isinstance(machine, CpuMachine):
-        rapl = RaplSensor.of()
-        return rapl, NO_RAPL if rapl is None else "power of the processor's packages by RAPL"
-    return find_sensor(machine.card if hasattr(machine, "card") else None)
 
 
 def _facts(package: Package, options: DeviceOptions, machine, golden: Machine | None) -> dict:

@@ -90,6 +90,7 @@ class Accelerator:
     ):
         self.name, self.shape, self.clock_mhz = name, model.shape, layout.engine.clock_mhz
         self._card, self._layout, self._build_id = card, layout, build_id
+        self.port_bytes = layout.engine.channels * layout.engine.beat_bytes  # that the ports carry per cycle
         self._rate, self._flags, self._watchdog = cycles_per_second, flags, watchdog
         self._time_limit, self._grace_ms = time_limit, grace_ms
         self._ring = RingImage(layout)

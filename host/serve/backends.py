@@ -58,7 +58,7 @@ class Outcome:
 
 @dataclass
 class Counts:
-    """What a step did: passes, head evaluations, nonzero inputs [L, 4], cycles where there are any."""
+    """What a step did: passes, head evaluations, nonzero inputs [L, 4], cycles if there are any, drafts."""
 
     passes: int = 0
     heads: int = 0
@@ -66,6 +66,8 @@ class Counts:
     cycles: int = 0
     bytes_read: int | None = None
     swaps: int = 0
+    drafted: int = 0
+    accepted: int = 0
 
 
 class Backend(Protocol):
@@ -264,6 +266,9 @@ class MachineBackend:
         counts.active = result.active if counts.active is None else counts.active + result.active
         if result.cycles is not None:
             counts.cycles += result.cycles.total
+        if result.drafts is not None:
+            counts.drafted += result.drafts.proposed
+            counts.accepted += result.drafts.accepted
         if result.bytes_read is not None:
             counts.bytes_read = (counts.bytes_read or 0) + sum(result.bytes_read.values())
 

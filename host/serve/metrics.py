@@ -3,12 +3,14 @@
 import threading
 from collections.abc import Callable
 from functools import partial
+from math import nan
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
 from symlight.model.config import ModelShape
 from symlight.model.reference import SITES
 
+from ..bench.telemetry import Sensor
 from .backends import Counts
 from .job import Job
 from .scheduler import Observer
@@ -36,7 +38,7 @@ class _Sum:
     def add(self, counts: Counts, seconds: float) -> None:
         self.steps += 1
         self.seconds += seconds
-        for name in ("passes", "heads", "cycles", "swaps"):
+        for name in ("passes", "heads", "cycles", "swaps", "drafted", "accepted"):
             setattr(self.counts, name, getattr(self.counts, name) + getattr(counts, name))
         if counts.bytes_read is not None:
             self.counts.bytes_read = (self.counts.bytes_read or 0) + counts.bytes_read
@@ -78,6 +80,8 @@ class Metrics(Observer):
         self._cycles = counter("device_cycles", "Cycles of a device that counts them.")
         self._read = counter("device_bytes_read", "Bytes that a device with counters has read.")
         self._swaps = counter("state_swaps", "Sessions that made room for another on the device.")
+        self._drafted = counter("drafted_tokens", "Tokens that the device drafted.")
+        self._accepted = counter("accepted_drafts", "Drafted tokens that the model accepted.")
         self._restarts = counter("device_restarts", "Restarts after a fault of the device.")
         self.to_first = histogram("time_to_first_token_seconds", "From the request's arrival.")
         self.between = histogram("time_between_tokens_seconds", "Mean of a choice.")
@@ -114,8 +118,28 @@ class Metrics(Observer):
         self._heads.inc(counts.heads)
         self._cycles.inc(counts.cycles)
         self._swaps.inc(counts.swaps)
+        self._drafted.inc(counts.drafted)
+        self._accepted.inc(counts.accepted)
         self._bytes.inc(weight_bytes(self._shape, counts))
         self._read.inc(counts.bytes_read or 0)
+
+    def watch_ports(self, port_bytes: int) -> None:
+        """Show the utilisation of a device's memory ports, which carry `port_bytes` per cycle."""
+
+        def share() -> float:
+            last = self._last
+            return (last.bytes_read or 0) / (last.cycles * port_bytes) if last.cycles else 0.0
+
+        self.watch("port_utilisation", "Bytes read in the last step, of what the ports can carry.", share)
+
+    def watch_power(self, sensor: Sensor) -> None:
+        """Show the power that a sensor gives; NaN while it gives none."""
+
+        def watts() -> float:
+            found = sensor.read().watts
+            return nan if found is None else found
+
+        self.watch("power_watts", f"Power of the device, by {sensor.source}.", watts)
 
     def _last_density(self, site: int) -> float:
         """Share of nonzero inputs of a site, over all layers and passes of the last step."""

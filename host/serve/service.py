@@ -8,6 +8,7 @@ from symlight.base.errors import UserError
 from symlight.model.package import Package
 from symlight.model.sampling import exp_table
 
+from ..bench.sensors import sensor_of
 from ..device.machine import Machine, Progress, silent
 from ..device.opening import DeviceOptions, OpenedDevice
 from ..library.chat_template import ChatTemplate
@@ -49,6 +50,10 @@ class Service:
             max_running=settings.max_running,
             observer=self.metrics,
         )
+        if port_bytes := getattr(self._machine, "port_bytes", None):
+            self.metrics.watch_ports(port_bytes)
+        if (sensor := sensor_of(self._machine)[0]) is not None:
+            self.metrics.watch_power(sensor)
         self.metrics.watch("queue_length", "Choices that wait.", lambda: self.scheduler.waiting)
         self.metrics.watch("running", "Choices in progress.", lambda: self.scheduler.running)
         self.metrics.watch("kept_states", "States of ingested texts.", lambda: len(self._cache))

@@ -2,9 +2,14 @@
 
 import concurrent.futures
 
+import numpy as np
 import pytest
 
 import symlight
+from symlight.host.bench.telemetry import Reading
+from symlight.host.serve.backends import Counts
+from symlight.host.serve.metrics import Metrics
+from symlight.model.config import preset
 from symlight.model.penalties import Penalties
 from symlight.model.sampling import SamplingOptions
 
@@ -70,7 +75,35 @@ def test_a_simulated_card_takes_turns(serve, model):
             assert choice["text"] == expected(model, prompt, case)
         metrics = server.client.get("/v1/status").json()["metrics"]
         assert metrics["symlight_device_cycles_total"] > 10_000 and metrics["symlight_state_swaps_total"] > 0
+        assert 0.05 < metrics["symlight_port_utilisation"] < 1
         answer = server.post("/v1/completions", prompt="The king", max_tokens=2, temperature=0, logprobs=1)
         assert answer.status_code in (200, 400)
         if answer.status_code == 400:
             assert "logits" in answer.json()["error"]["message"]
+
+
+class Watts:
+    """A sensor of the device, as the server sees it."""
+
+    source = "a test"
+
+    def __init__(self):
+        self.readings = [None, 12.5]
+
+    def read(self) -> Reading:
+        return Reading(self.readings.pop(0), {}, "")
+
+
+def test_ports_drafts_and_power_are_shown():
+    metrics = Metrics(preset("tiny"))
+    assert (
+        b"symlight_port_utilisation" not in metrics.text() and b"symlight_power_watts" not in metrics.text()
+    )
+    metrics.watch_ports(32)
+    metrics.watch_power(Watts())
+    active = np.ones((preset("tiny").layers, 4), np.int64)
+    metrics.step(Counts(passes=2, active=active, cycles=1000, bytes_read=8000, drafted=5, accepted=3), 1, 0.1)
+    shown = metrics.summary()
+    assert shown["symlight_port_utilisation"] == 8000 / 32_000
+    assert shown["symlight_drafted_tokens_total"] == 5 and shown["symlight_accepted_drafts_total"] == 3
+    assert np.isnan(shown["symlight_power_watts"]) and metrics.summary()["symlight_power_watts"] == 12.5

@@ -161,9 +161,16 @@ def against_peers(package: Path, files: dict[str, Path], results: Results, token
 def threads_and_prefill(package: Path, results: Results, tokens: int) -> None:
     """One and two threads; chunks."""
     with engines({"1": ("v1", package, 1), "2": ("v1", package, 2)}) as running:
-        speeds = decode_in_turns(running, tokens)
+        read: dict[str, list[float]] = {name: [] for name in running}
+
+        def watch() -> None:
+            for name, engine in running.items():
+                read[name].append(engine.ask("read")["bytes_per_second"])
+
+        speeds = decode_in_turns(running, tokens, watch)
         results.decode["v1, 2 threads"] = medians(speeds.clock)["2"]
         results.ratios["threads_2_over_1"] = speeds.ratio("2", "1")
+        results.ratios["read_bandwidth_2_over_1"] = paired(read, "2", "1")  # what decoding is limited by
         over_decode = []
         rates: dict[str, dict[str, list[float]]] = {name: {} for name in running}
         for _ in range(max(1, tokens // 30)):

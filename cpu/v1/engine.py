@@ -8,6 +8,7 @@ logits = engine.run(session, [1, 5, 7], wanted=1)      # of the last position
 import ctypes
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from . import abi
 from .weights import Packed
 
 CHUNK = 64  # positions of a pass at most
+PAGE = 4096  # bytes: `symlight_v1_read` takes multiples of a line
 SOURCE = Path(__file__).parent / "kernels" / "engine_v1.cpp"
 
 
@@ -178,11 +180,23 @@ class EngineV1:
         self.positions += len(tokens)
 
     def read_bandwidth(self) -> float:
-        """Bytes a second of reading the packed weights once, with one thread: what decoding is bound by."""
+        """Bytes a second of reading the packed weights once with all threads: what decoding is bound by."""
         weights = self._packed.memory
-        began = time.thread_time()  # other load on the machine does not count
-        self._library.symlight_v1_read(weights.ctypes.data, len(weights))
-        return len(weights) / (time.thread_time() - began)
+        size = len(weights) // self.threads // PAGE * PAGE
+        clock = (
+            time.thread_time if self.threads == 1 else time.perf_counter
+        )  # see bench_cpu.worker.seconds_of
+
+        def read(part: int) -> None:
+            self._library.symlight_v1_read(weights.ctypes.data + part * size, size)
+
+        with ThreadPoolExecutor(self.threads) as others:
+            began = clock()
+            if self.threads == 1:
+                read(0)
+            else:
+                list(others.map(read, range(self.threads)))
+            return size * self.threads / (clock() - began)
 
     def _checked(self, tokens: Sequence[int], position: int) -> np.ndarray:
         found = np.asarray(tokens, np.int64)

@@ -82,7 +82,7 @@ def project(
     model: str, card: str, platform: str, density: float | None, r_avg: float | None, r_max: float | None,
     rho_avg: float | None, rho_max: float | None, as_json: bool,
 ):  # fmt: skip
-    """Project what sparse activations gain on event-driven hardware (docs/projection.md).
+    """Project what sparse activations gain on event-driven hardware (docs/sparsity.md).
 
     With the four densities: what the paper's equations 11 and 12 say for them. Without: for the densities of
     a model, and beside them the estimate of our kernel.

@@ -11,8 +11,7 @@ from .read_scheduler import WEIGHT_BITS, key_layout
 
 PRODUCT_BITS = 15  # of k and q, which are bytes from -127 to 127
 SCORE_BITS = 32
-DOT_BITS = 24  # of q . k: products of 16 bits, up to 2^8 of them
-PRODUCT_BITS = 16
+DOT_BITS = 24  # of q . k, over up to 2^8 bytes
 POSITION_BITS = 20
 
 

@@ -10,7 +10,7 @@ from symlight.hw.compiler.sources import generator_digest
 from symlight.hw.config import build, card
 from symlight.hw.kernel.channels import CHANNEL_MODULE
 
-from . import boundaries, lint, utilisation
+from . import boundaries, gate, lint, utilisation
 from .levels import PortModel, analyse
 from .loads import Loads, loads_of
 from .modules import units
@@ -66,6 +66,7 @@ def synthesis(files: list[Path], cache: Path, say: Callable[[str], None], top: s
             "memories_with_output_register": sum(
                 registered for _name, _kind, registered in analysis.memories
             ),
+            "gate": gate.facts_of(netlist, analysis, its, unit.text).to_json(),
             "multipliers": len(analysis.multipliers),
             "multipliers_with_registers": sum(a and p for _name, a, p in analysis.multipliers),
         }

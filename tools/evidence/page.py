@@ -7,6 +7,7 @@ from symlight.base.provenance import short
 from symlight.hw.config import card
 
 from .boundaries import Port
+from .gate import Facts, findings
 from .loads import LIMIT as LOADS
 from .utilisation import BUDGET, Resources, split
 
@@ -65,6 +66,19 @@ def _table(head: list, rows: list) -> str:
     return "\n".join(lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]) + "\n"
 
 
+def _gate(units: dict) -> str:
+    """What the netlist gate finds; empty for evidence that is older than the gate."""
+    if not all("gate" in unit for unit in units.values()):
+        return ""
+    found = [line for name, unit in units.items() for line in findings(name, Facts(**unit["gate"]))]
+    lines = [f"- {line}" for line in found] or [f"Nothing, in {len(units)} units."]
+    return (
+        "\n## Netlist gate\n\nNets with too many loads, resets that reach too much, registers at crossings "
+        "that became shift registers, UltraRAM with initial values, multipliers without registers "
+        "(`tools/evidence/gate.py`):\n\n" + "\n".join(lines) + "\n"
+    )
+
+
 def _synthesis(data: dict) -> str:
     units = data["units"]
     worst = sorted(units.items(), key=lambda item: (-item[1]["deepest"], item[0]))
@@ -108,7 +122,7 @@ the units in it.
         "registers. The others count with their levels above.\n\n"
     )
     text += _table(["unit", "memories", "with output register", "multipliers", "with registers"], memories)
-    text += _loads(units)
+    text += _loads(units) + _gate(units)
     if "channel_ports" in data:
         ports = [p for p in data["channel_ports"] if p["side"] != "static"]
         bad = [p for p in ports if not p["good"]]

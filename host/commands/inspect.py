@@ -129,6 +129,7 @@ def describe(package: Package) -> dict:
         "prepend_bos": package.meta.prepend_bos,
         "chat_template": package.meta.chat_template,
         "synthetic": package.meta.synthetic,
+        "event_sites": list(package.event_sites),
         "tokenizer_pieces": tokenizer,
         "shape": package.shape.to_json() | {"slots": package.shape.slots},
         "numerics": package.numerics.to_json(),

@@ -6,13 +6,18 @@ The same code runs on XRT's `pyxrt` (2.13 and newer) and on `sim.pyxrt.module`; 
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from symlight.base.errors import DeviceFault, UserError
+from symlight.base.optional import present
 from symlight.hw.axi import BANK_BYTES
 from symlight.hw.interface import KERNEL_NAME, Argument
 
+if TYPE_CHECKING:
+    import pyxrt
 PAGE = 4096  # XRT allocates whole pages
 ALIGNMENT = 64  # of a partial transfer: DMA engines move whole words of 64 bytes
 SCALAR_LIMIT = 1 << 31  # pyxrt casts scalars to a signed C int
@@ -43,38 +48,42 @@ class Card:
         The kernel's arguments, in order.
     """
 
-    def __init__(self, api, device: int | str, xclbin: str, arguments: list[Argument]):
+    def __init__(self, api: ModuleType, device: int | str, xclbin: str, arguments: list[Argument]):
         self._api = api
         self._arguments = {argument.name: i for i, argument in enumerate(arguments)}
-        self._buffers: dict = {}
-        self._run = None
+        self._buffers: dict[str, pyxrt.bo] = {}
+        self._run: pyxrt.run | None = None
         with xrt_errors(f"opening device {device}"):
-            self._device = api.device(device)
+            self._device: pyxrt.device = api.device(device)
         with xrt_errors(f"loading {xclbin} onto device {device}"):
             self._kernel = self._open(xclbin)
 
-    def _open(self, xclbin: str):
+    def _open(self, xclbin: str) -> "pyxrt.kernel":
         api = self._api
+        kernel: pyxrt.kernel
         image = api.xclbin(xclbin)
         if hasattr(api, "hw_context"):  # XRT 2.16 and newer; load_xclbin warns from 2.23 on
             uuid = self._device.register_xclbin(image)
             modes = getattr(api.hw_context, "access_mode", None)
             # until 2.22 pyxrt makes shared contexts only; a kernel so opened makes its own, exclusive one
             if modes is None:
-                return api.kernel(self._device, uuid, KERNEL_NAME, api.kernel.exclusive)
+                kernel = api.kernel(self._device, uuid, KERNEL_NAME, api.kernel.exclusive)
+                return kernel
             self._context = api.hw_context(self._device, uuid, modes.exclusive)
-            return api.kernel(self._context, KERNEL_NAME)
+            kernel = api.kernel(self._context, KERNEL_NAME)
+            return kernel
         uuid = self._device.load_xclbin(image)
         loaded = self._device.get_xclbin_uuid().to_string()
         if loaded != image.get_uuid().to_string():
             raise UserError(
                 f"the device holds xclbin {loaded}, not {xclbin}; reset it (`xbutil reset`) and try again"
             )
-        return api.kernel(self._device, uuid, KERNEL_NAME, api.kernel.exclusive)
+        kernel = api.kernel(self._device, uuid, KERNEL_NAME, api.kernel.exclusive)
+        return kernel
 
     def allocate(self, sizes: dict[str, int]) -> None:
         """A buffer of so many bytes for every named pointer argument, on the bank that the kernel reaches."""
-        self._run = self._api.run(self._kernel)
+        self._run = run = self._api.run(self._kernel)
         for name, size in sizes.items():
             index = self._arguments[name]
             size = -(-size // PAGE) * PAGE
@@ -87,7 +96,7 @@ class Card:
                 # always group_id: a buffer on another bank would be copied silently
                 group = self._kernel.group_id(index)
                 self._buffers[name] = self._api.bo(self._device, size, self._api.bo.normal, group)
-                self._run.set_arg(index, self._buffers[name])
+                run.set_arg(index, self._buffers[name])
 
     def write(self, name: str, offset: int, data: np.ndarray) -> None:
         """Copy `data` into a buffer of the device; up to 64 bytes around it become what the host last saw
@@ -98,7 +107,7 @@ class Card:
         buffer = self._buffers[name]
         first, last = _aligned(offset, raw.size)
         with xrt_errors(f"writing {raw.size} bytes to buffer {name}"):
-            buffer.write(raw, offset)
+            buffer.write(raw.data, offset)
             buffer.sync(self._api.xclBOSyncDirection.XCL_BO_SYNC_BO_TO_DEVICE, last - first, first)
 
     def read(self, name: str, offset: int, size: int) -> np.ndarray:
@@ -116,16 +125,17 @@ class Card:
         for name, value in scalars.items():
             if not 0 <= value < SCALAR_LIMIT:
                 raise ValueError(f"kernel argument {name} = {value} does not fit 31 bits")
+        run = present(self._run)
         with xrt_errors("starting the kernel"):
             for name, value in scalars.items():
-                self._run.set_arg(self._arguments[name], value)
-            self._run.start()
+                run.set_arg(self._arguments[name], value)
+            run.start()
 
     def wait(self, milliseconds: int) -> bool:
         """True once the kernel is done, False after so long; a failed run is a `DeviceFault`."""
         states = self._api.ert_cmd_state
         with xrt_errors("waiting for the kernel"):
-            state = self._run.wait(milliseconds)
+            state = present(self._run).wait(milliseconds)
         if state == states.ERT_CMD_STATE_COMPLETED:
             return True
         if state in (states.ERT_CMD_STATE_ERROR, states.ERT_CMD_STATE_ABORT, states.ERT_CMD_STATE_NORESPONSE):

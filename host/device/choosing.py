@@ -3,6 +3,7 @@
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 
@@ -91,13 +92,15 @@ class HostChoice:
         prompt: Sequence[int],
     ):
         self._penalties, self._settings, self._scale = options.penalties, settings, logit_scale
-        self._prompt, self._generated = list(prompt), []
+        self._prompt = list(prompt)
+        self._generated: list[int] = []
 
     def __call__(self, logits: np.ndarray, position: int) -> int:
         """The token at `position` from logits [V]."""
         changed = penalised(logits, self._penalties, self._scale, self._prompt, self._generated)
-        self._generated.append(choose_penalised(changed, self._penalties, self._settings, position))
-        return self._generated[-1]
+        chosen = choose_penalised(changed, self._penalties, self._settings, position)
+        self._generated.append(chosen)
+        return chosen
 
 
 def logit_row(logits: np.ndarray, wanted: Logits) -> np.ndarray:
@@ -105,7 +108,14 @@ def logit_row(logits: np.ndarray, wanted: Logits) -> np.ndarray:
     return np.stack(candidates(logits), axis=1) if wanted is Logits.CANDIDATES else logits
 
 
-def logit_fields(rows: list[np.ndarray], wanted: Logits, vocab: int) -> dict[str, np.ndarray]:
+class LogitFields(TypedDict, total=False):
+    """Fields of a `RunResult`."""
+
+    logits: np.ndarray | None
+    candidates: np.ndarray | None
+
+
+def logit_fields(rows: list[np.ndarray], wanted: Logits, vocab: int) -> LogitFields:
     """The field of a `RunResult` that holds `rows`."""
     if wanted is Logits.NONE:
         return {}

@@ -95,7 +95,8 @@ class Accelerator:
         self._time_limit, self._grace_ms = time_limit, grace_ms
         self._ring = RingImage(layout)
         self._tokens = TokenArea(card)
-        self._position, self._pending = 0, None
+        self._position = 0
+        self._pending: int | None = None
         self._lost: str | None = None  # why the session is gone; reset() brings a new one
         self._dead: str | None = None  # why the kernel cannot be used any more
         # Not 1: a mailbox that an earlier process left on the card must not look like ours.

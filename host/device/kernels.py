@@ -135,7 +135,15 @@ def _write(folder: Path, engine: Engine, card: str, build: str, progress: Progre
             progress("generate", len(steps), _STEPS)
             steps.append(line)
 
-    command = [sys.executable, "-m", WORKER, folder.absolute(), card, build, json.dumps(engine.to_json())]
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        WORKER,
+        folder.absolute(),
+        card,
+        build,
+        json.dumps(engine.to_json()),
+    ]
     # the yosys that the key names, whatever else is installed
     environment = os.environ | {"AMARANTH_USE_YOSYS": "builtin"}
     finished = process.run(command, Path.cwd(), environment=environment, on_line=on_line)

@@ -40,8 +40,8 @@ class Cycles:
 
     def __add__(self, other: "Cycles") -> "Cycles":
         phases = {
-            name: tuple(a + b for a, b in zip(pair, other.phases[name], strict=True))
-            for name, pair in self.phases.items()
+            name: (stream + other.phases[name][0], gap + other.phases[name][1])
+            for name, (stream, gap) in self.phases.items()
         }
         return Cycles(
             self.total + other.total, self.prompt + other.prompt, self.decode + other.decode, phases
@@ -135,7 +135,8 @@ class RunResult:
         if not self.passes:
             return None
         inputs = np.array([shape.ffn if site == "down" else shape.width for site in SITES])
-        return self.active / (inputs * self.passes)
+        density: np.ndarray = self.active / (inputs * self.passes)
+        return density
 
 
 def _joined(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | None:
@@ -158,10 +159,17 @@ class Machine(Protocol):
         Of the session, as the last run left it.
     """
 
-    name: str
-    shape: ModelShape
-    clock_mhz: float | None
-    features: Features
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def shape(self) -> ModelShape: ...
+
+    @property
+    def clock_mhz(self) -> float | None: ...
+
+    @property
+    def features(self) -> Features: ...
 
     @property
     def position(self) -> int: ...
@@ -192,16 +200,36 @@ class Machine(Protocol):
     def close(self) -> None: ...
 
 
+class Vocabulary(Protocol):
+    """A model's shape, of whatever architecture, as far as the checks of an input need it."""
+
+    @property
+    def vocab(self) -> int: ...
+
+
+class Stands(Protocol):
+    """What has a session on a model: machines, sessions of the library, `Standing`."""
+
+    @property
+    def shape(self) -> Vocabulary: ...
+
+    @property
+    def position(self) -> int: ...
+
+    @property
+    def pending(self) -> int | None: ...
+
+
 @dataclass(frozen=True)
 class Standing:
     """Where a session stands, for `check_input` before there is a machine; the default is a new session."""
 
-    shape: ModelShape
+    shape: Vocabulary
     position: int = 0
     pending: int | None = None
 
 
-def check_input(machine: Machine | Standing, prompt: Sequence[int], n_new: int, eos: int | None) -> None:
+def check_input(machine: Stands, prompt: Sequence[int], n_new: int, eos: int | None) -> None:
     """A `UserError` unless `machine` can do this run; asked before anything changes."""
     check_counts(machine, len(prompt), n_new)
     named = [("token", token) for token in prompt]
@@ -214,7 +242,7 @@ def check_input(machine: Machine | Standing, prompt: Sequence[int], n_new: int, 
             )
 
 
-def check_counts(machine: Machine | Standing, n_prompt: int, n_new: int) -> None:
+def check_counts(machine: Stands, n_prompt: int, n_new: int) -> None:
     """The part of `check_input` that needs no tokens."""
     inputs = n_prompt + (machine.pending is not None)
     if not inputs:

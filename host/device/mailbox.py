@@ -109,7 +109,7 @@ class Mailbox:
             f"(channel {self.error_channel}, address {self.error_address:#x}); "
             "reset the session and run again, and check the card if it repeats"
         )
-        sentences = {
+        sentences: dict[int, str] = {
             ErrorCode.READ_RESPONSE: f"a memory read failed {where}",
             ErrorCode.WRITE_RESPONSE: f"a memory write failed {where}",
             ErrorCode.WATCHDOG: f"the run took more than {watchdog} cycles and the kernel's watchdog stopped "

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
 
 import click
 
@@ -60,11 +62,11 @@ class DeviceOptions:
     time_limit: float | None = None  # seconds of a run
     drafts: bool = False  # cpu: speculate
     # further `sim.options.SimOptions` of the simulated card
-    simulation: Mapping[str, object] = field(default_factory=dict)
+    simulation: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def flags(self) -> Flag:
-        return Flag.DENSE * self.dense | Flag.FULL_KV * self.full_kv
+        return (Flag.DENSE if self.dense else Flag(0)) | (Flag.FULL_KV if self.full_kv else Flag(0))
 
 
 class OpenedDevice:
@@ -111,7 +113,8 @@ class OpenedDevice:
             layout = check_layout(kernel, model.shape)
             api, xclbin = simulated_api(kernel, options, progress)
             card = Card(api, 0, xclbin, arguments(kernel.engine.channels))
-            return _accelerator(card, layout, model, kernel, options, SIM_CYCLES_PER_SECOND, 0, progress)
+            place = _Place(card, kernel, layout, SIM_CYCLES_PER_SECOND)
+            return _accelerator(place, model, options, progress)
         if kind == "xrt":
             api = import_pyxrt()
             kernel = xclbin_kernel(options)
@@ -122,44 +125,47 @@ class OpenedDevice:
             )
             rate = kernel.engine.clock_mhz * 1e6 / 2
             card = Card(api, index, str(options.xclbin), arguments(kernel.engine.channels))
-            return _accelerator(card, layout, model, kernel, options, rate, XRT_GRACE_MS, progress)
+            return _accelerator(_Place(card, kernel, layout, rate, XRT_GRACE_MS), model, options, progress)
         if kind == "serial":
             on_board = board_kernel(options.bitstream)
             layout = check_layout(on_board.kernel, model.shape)
-            card = open_board(address, on_board)
-            return _accelerator(
-                card, layout, model, on_board.kernel, options, BOARD_RATE, XRT_GRACE_MS, progress
-            )
+            board = open_board(address, on_board)
+            place = _Place(board, on_board.kernel, layout, BOARD_RATE, XRT_GRACE_MS)
+            return _accelerator(place, model, options, progress)
         raise UserError(
             f"no device is called {options.device!r}; known: cpu, cpu:THREADS, sim, reference, xrt:0, "
             "serial:/dev/ttyUSB0"
         )
 
 
+@dataclass(frozen=True)
+class _Place:
+    """An opened kernel, how a model lies in its memory, and how fast it is."""
+
+    card: Card | BoardCard
+    kernel: KernelInfo
+    layout: Layout
+    cycles_per_second: float
+    grace_ms: int = 0  # what an interrupted run may still take
+
+
 def _accelerator(
-    card: Card | BoardCard,
-    layout: Layout,
-    model: IntegerModel,
-    kernel: KernelInfo,
-    options: DeviceOptions,
-    rate: float,
-    grace_ms: int,
-    progress: Progress,
+    place: _Place, model: IntegerModel, options: DeviceOptions, progress: Progress
 ) -> Accelerator:
     """The machine on an opened card, which is closed when that fails."""
     with ExitStack() as on_failure:
-        on_failure.callback(card.close)
+        on_failure.callback(place.card.close)
         machine = Accelerator(
-            card,
-            layout,
+            place.card,
+            place.layout,
             model,
-            build_id=kernel.build_id,
+            build_id=place.kernel.build_id,
             name=options.device,
-            cycles_per_second=rate,
+            cycles_per_second=place.cycles_per_second,
             flags=options.flags,
             watchdog=options.watchdog,
             time_limit=options.time_limit,
-            grace_ms=grace_ms,
+            grace_ms=place.grace_ms,
             progress=progress,
         )
         on_failure.pop_all()
@@ -237,7 +243,8 @@ def _v1_machine(
     cache = room(options.cache, ROOM)
     count = _threads(options, threads) or default_threads()
     engine = EngineV1(package, count, cache=cache, progress=progress)
-    return V1Machine(engine, options.device)
+    # Its shape and its states are V1's own; nobody takes those of one machine to another of the other kind.
+    return cast(Machine, V1Machine(engine, options.device))
 
 
 def _threads(options: DeviceOptions, threads: str) -> int | None:
@@ -266,7 +273,7 @@ def xclbin_kernel(options: DeviceOptions, build: str | None = None) -> KernelInf
     return kernel
 
 
-def import_pyxrt():
+def import_pyxrt() -> ModuleType:
     """XRT's own module; a `UserError` that says what to do when it is absent."""
     try:
         import pyxrt
@@ -275,7 +282,7 @@ def import_pyxrt():
     return pyxrt
 
 
-def simulated_api(kernel: KernelInfo, options: DeviceOptions, progress: Progress):
+def simulated_api(kernel: KernelInfo, options: DeviceOptions, progress: Progress) -> tuple[ModuleType, str]:
     """pyxrt's names with a fresh simulated card at index 0, and what it takes for an xclbin."""
     from symlight.sim import card
     from symlight.sim.options import SimOptions
@@ -286,6 +293,9 @@ def simulated_api(kernel: KernelInfo, options: DeviceOptions, progress: Progress
             progress(stage, done, total)
 
     cache = room(options.cache, MODELS)
-    known = {"hbm": options.hbm, "seed": options.refresh_seed, "cache": cache, "progress": of_build}
-    card.plug(SimOptions(**known, **options.simulation))
+    card.plug(
+        SimOptions(
+            hbm=options.hbm, seed=options.refresh_seed, cache=cache, progress=of_build, **options.simulation
+        )
+    )
     return pyxrt_sim, str(kernel.manifest)

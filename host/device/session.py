@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from symlight.base.errors import UserError
+from symlight.base.optional import present
 from symlight.model.config import ModelShape
 from symlight.model.sampling import SamplerSettings, SamplingOptions
 from symlight.model.session_file import SavedSession, read_session, write_session
@@ -170,7 +171,7 @@ class Session:
         """One token: the machine evaluates the head, the host chooses."""
         read = wanted if wanted is Logits.ALL else Logits.GENERATED
         result = self._run(prompt, 1, None, RunOptions(None, read), eos=None)
-        newest = result.logits[-1]
+        newest = present(result.logits)[-1]
         token = choice(newest, self.machine.position)
         self.machine.replace_pending(token)
         self.tokens[-1] = token
@@ -181,7 +182,7 @@ class Session:
         if wanted is not Logits.ALL:
             rows = [] if wanted is Logits.NONE else [logit_row(newest, wanted)]
             fields = logit_fields(rows, wanted, len(newest))
-            result = replace(result, **{"logits": None, "candidates": None} | fields)
+            result = replace(result, logits=fields.get("logits"), candidates=fields.get("candidates"))
         return replace(result, tokens=[token], stop_reason="eos" if token == self.eos else "length")
 
     def _run(

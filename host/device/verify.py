@@ -131,7 +131,7 @@ def _token_difference(result: RunResult, expected: RunResult) -> str | None:
 
 
 def _count_difference(
-    machine: Machine, result: RunResult, reference: Machine, expected: RunResult
+    machine: Machine, result: RunResult, reference: ReferenceMachine | Machine, expected: RunResult
 ) -> str | None:
     pairs = {
         "prompt passes": (result.prompt_passes, expected.prompt_passes),

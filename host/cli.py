@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 import click
 
@@ -41,7 +42,8 @@ NAME = "symlight"
 def cli():
     """Run SymbolicLight V2 models on the symlight accelerator, simulated or on a card."""
     for stream in (sys.stdout, sys.stderr):  # characters that the locale lacks become escapes
-        stream.reconfigure(errors="backslashreplace")
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 for command in (

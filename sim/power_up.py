@@ -30,7 +30,7 @@ def without_register_initials(text: bytes) -> bytes:
 def _module(text: bytes) -> bytes:
     written = {name.strip() for name in _WRITTEN.findall(text)}
 
-    def bare(found: re.Match) -> bytes:
+    def bare(found: re.Match[bytes]) -> bytes:
         return found[1].rstrip() + b" ;" if found[2].strip() in written else found[0]
 
     return _INITIAL.sub(bare, text)

@@ -141,7 +141,7 @@ def measurement_json(measured: Measurement, layout: Layout) -> dict:
         "decode": decode,
         "prompt": prompt,
         "executed_macs": executed_macs(
-            layout.shape, sum(one.active for one in kinds[DECODE]), len(kinds[DECODE])
+            layout.shape, np.sum([one.active for one in kinds[DECODE]], axis=0), len(kinds[DECODE])
         )
         if kinds[DECODE]
         else None,
@@ -157,7 +157,7 @@ def measurement_json(measured: Measurement, layout: Layout) -> dict:
 def passes_per_second(measurements: Sequence[Measurement]) -> dict[str, float | None]:
     """By clock; null where nothing was run at that clock: cycles do not scale with it, as the memory's time
     does not."""
-    rates = {str(clock): None for clock in CLOCKS}
+    rates: dict[str, float | None] = {str(clock): None for clock in CLOCKS}
     for one in measurements:
         if decode := one.of(DECODE):
             rates[str(one.clock_mhz)] = round(one.clock_mhz * 1e6 / median(p.cycles for p in decode), 1)

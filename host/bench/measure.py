@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from symlight.base.errors import UserError
+from symlight.base.optional import present
 from symlight.model.state import State
 from symlight.model.weights import IntegerModel
 
@@ -179,8 +180,8 @@ def _passes(machine: Machine, expected: ReferenceRun, measured: Measurement, pro
 
 
 def _pass(kind: str, result: RunResult, ports: dict[str, int]) -> Pass:
-    cycles = result.cycles
-    return Pass(kind, cycles.prompt + cycles.decode, cycles.phases, result.bytes_read, result.active, ports)
+    cycles, bytes_read = present(result.cycles), present(result.bytes_read)
+    return Pass(kind, cycles.prompt + cycles.decode, cycles.phases, bytes_read, result.active, ports)
 
 
 def _state_difference(state: State, expected: State) -> str | None:
@@ -198,7 +199,7 @@ def _autonomous(machine: Machine, expected: ReferenceRun, measured: Measurement,
         measured.difference = f"in one run the tokens are {result.tokens} instead of {expected.tokens}"
     elif (found := _state_difference(machine.read_state(), expected.final)) is not None:
         measured.difference = f"in one run {found}"
-    measured.autonomous = result.cycles.decode / result.decode_passes
+    measured.autonomous = present(result.cycles).decode / result.decode_passes
 
 
 class _Ports:
@@ -207,7 +208,7 @@ class _Ports:
     def __init__(self):
         from symlight.sim import card
 
-        self._model = card.card_at(0).model
+        self._model = present(present(card.card_at(0)).model)
 
     def read(self) -> dict[str, int]:
         return {"cycles": self._model.cycles} | {name: self._model.total(name) for name in PORT_COUNTERS}

@@ -57,7 +57,7 @@ def _cycles(axis, results: list[dict]) -> None:
     """Stacked: an operation's stream and turnaround cycles."""
     names = [f"{one['build']}\np{one['prefix']}" for one in results]
     bottom = [0.0] * len(results)
-    colours = plt.get_cmap("tab10").colors
+    colours = plt.get_cmap("tab10")
     for number, phase in enumerate(results[0]["phases"] if results else ()):
         for part, hatch in (("stream", None), ("hand_over", "////")):
             heights = [one["phases"][phase][part] for one in results]
@@ -69,7 +69,7 @@ def _cycles(axis, results: list[dict]) -> None:
                 bottom=bottom,
                 label=label,
                 hatch=hatch,
-                color=colours[number % 10],
+                color=colours(number % 10),
                 edgecolor="white",
                 linewidth=0.3,
             )

@@ -7,11 +7,12 @@ and decode have times of their own (equations 9 and 10). docs/measuring.md says 
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from symlight.base.errors import UserError
+from symlight.base.optional import present
 
 from ..device.machine import Machine, Progress, RunResult, silent
 from ..device.verify import VerificationError
@@ -151,7 +152,7 @@ class Campaign:
         self,
         machine: Machine,
         settings: ProtocolSettings,
-        prompts: dict[int, Sequence[int]],
+        prompts: Mapping[int, Sequence[int]],
         sampler: Sampler | None,
         about_sensor: str,
         *,
@@ -260,5 +261,5 @@ class Campaign:
         result = self._machine.run(prompt, n_new, None)
         seconds = self._clock() - begin
         if self.record.timing == "kernel":
-            seconds = result.cycles.total / (self._machine.clock_mhz * 1e6)
+            seconds = present(result.cycles).total / (present(self._machine.clock_mhz) * 1e6)
         return result, seconds

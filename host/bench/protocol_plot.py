@@ -6,14 +6,16 @@ import matplotlib
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 
 from .protocol import Record
 
 COLOURS = {"idle before": "tab:blue", "active": "tab:orange", "idle after": "tab:blue"}
 
 
-def plot(record: Record, result: dict, path: Path) -> plt.Figure:
+def plot(record: Record, result: dict, path: Path) -> Figure:
     """Draw `path`; the figure."""
+    figure: Figure
     figure, (left, right) = plt.subplots(
         1, 2, figsize=(12, 4.8), constrained_layout=True, width_ratios=(2, 1)
     )

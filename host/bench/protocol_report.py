@@ -14,7 +14,7 @@ from rich.text import Text
 from symlight.base.printable import printable
 
 from . import energy
-from .protocol import IDLE_DROPPED, Record, Round
+from .protocol import IDLE_DROPPED, Record, Round, Window
 
 IDLE = ("idle before", "idle after")
 # Figure -> unit and meaning, in the order of tables. All are of one round, or over the rounds.
@@ -46,24 +46,27 @@ def figures(
     prefill, decode = (
         sum(getattr(r, name) for r in done.requests) for name in ("prefill_seconds", "decode_seconds")
     )
-    found["decode_tokens_per_second"] = energy.decode_rate(done.generated, decode)
-    found["request_tokens_per_second"] = energy.request_rate(done.generated, prefill, decode)
+    rates = {
+        "decode": energy.decode_rate(done.generated, decode),
+        "request": energy.request_rate(done.generated, prefill, decode),
+    }
+    for kind, rate in rates.items():
+        found[f"{kind}_tokens_per_second"] = rate
     found["prefill_seconds"], found["decode_seconds"] = (
         prefill / len(done.requests),
         decode / len(done.requests),
     )
     watts = {window.kind: _watts(done, window, power, say) for window in done.windows} if power[0] else {}
-    found["active_watts"] = watts.get("active")
-    idle = [watts[kind] for kind in IDLE if watts.get(kind) is not None]
-    found["idle_watts"] = sum(idle) / 2 if len(idle) == 2 else None
-    if found["active_watts"] is not None:
+    found["active_watts"] = active = watts.get("active")
+    of_idle = [value for kind in IDLE if (value := watts.get(kind)) is not None]
+    found["idle_watts"] = idle = sum(of_idle) / 2 if len(of_idle) == 2 else None
+    if active is not None:
         (window,) = (window for window in done.windows if window.kind == "active")
-        found["window_joules"] = found["active_watts"] * (window.end - window.begin) / done.generated
-        for kind in ("decode", "request"):
-            rate = found[f"{kind}_tokens_per_second"]
-            found[f"{kind}_gross_joules"] = found["active_watts"] / rate
-            if found["idle_watts"] is not None:
-                parts = energy.split(found["active_watts"], found["idle_watts"], rate)
+        found["window_joules"] = active * (window.end - window.begin) / done.generated
+        for kind, rate in rates.items():
+            found[f"{kind}_gross_joules"] = active / rate
+            if idle is not None:
+                parts = energy.split(active, idle, rate)
                 found[f"{kind}_idle_share_joules"], found[f"{kind}_incremental_joules"] = (
                     parts.idle_share,
                     parts.incremental,
@@ -71,31 +74,35 @@ def figures(
     return found
 
 
-def _watts(done: Round, window, power, say) -> float | None:
+def _watts(
+    done: Round, window: Window, power: tuple[list[float], list[float]], say: Callable[[str], None]
+) -> float | None:
+    times, watts = power
     try:
-        return energy.mean_power(*power, window.begin, window.end)
+        return energy.mean_power(times, watts, window.begin, window.end)
     except energy.NotCovered as error:
         say(f"power of the window `{window.kind}` of prefix {done.prefix}, round {done.number}: {error}")
         return None
 
 
 def _device_rate(done: Round, clock_mhz: float | None) -> float | None:
-    cycles = [request.decode_cycles for request in done.requests]
-    if clock_mhz is None or None in cycles or not sum(cycles):
+    cycles = [count for request in done.requests if (count := request.decode_cycles) is not None]
+    if clock_mhz is None or len(cycles) < len(done.requests) or not sum(cycles):
         return None
     return sum(request.decode_passes for request in done.requests) * clock_mhz * 1e6 / sum(cycles)
 
 
 def over_rounds(values: list[float | None]) -> dict | None:
     """Median, extremes and spread of one figure; None unless every round has it."""
-    if not values or None in values:
+    known = [value for value in values if value is not None]
+    if not known or len(known) < len(values):
         return None
-    middle = median(values)
+    middle = median(known)
     return {
         "median": middle,
-        "min": min(values),
-        "max": max(values),
-        "spread": energy.spread(values) if middle else None,
+        "min": min(known),
+        "max": max(known),
+        "spread": energy.spread(known) if middle else None,
     }
 
 

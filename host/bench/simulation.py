@@ -78,9 +78,9 @@ class BuildClock:
 
 def prompt_ids(package: Package, settings: BenchSettings) -> list[int]:
     """Random ids: a synthetic model has no text, and a measurement needs none."""
-    return (
-        np.random.default_rng(settings.prompt_seed).integers(0, package.shape.vocab, settings.prefix).tolist()
-    )
+    rng = np.random.default_rng(settings.prompt_seed)
+    ids: list[int] = rng.integers(0, package.shape.vocab, settings.prefix).tolist()
+    return ids
 
 
 def about(package: Package, settings: BenchSettings, kernel: KernelInfo) -> dict:
@@ -146,7 +146,7 @@ def bench_package(
 
 
 def reference_run(
-    package: Package, settings: BenchSettings, cache: Path, progress: Progress = silent
+    package: Package, settings: BenchSettings, cache: Path | None, progress: Progress = silent
 ) -> ReferenceRun:
     """What a benchmark is compared with; it depends on the model and the prompt only."""
     golden = golden_machine(package, DeviceOptions(device="sim", cache=cache), progress)

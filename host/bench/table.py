@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from symlight.base.cache import cached, room
 from symlight.base.errors import UserError
@@ -22,13 +23,14 @@ BEGIN, END = (
     "<!-- benchmarks: written by make bench -->",
     "<!-- end of benchmarks -->",
 )  # around a document's results
-LEAN = {"max_bursts": 32, "max_bytes": 2048, "state": "load"}  # what a stingier shell may grant
+_Fields = dict[str, Any]  # some of `BenchSettings`
+LEAN: _Fields = {"max_bursts": 32, "max_bytes": 2048, "state": "load"}  # what a stingier shell may grant
 # What a card's memory may be at less than its best: half of the latency before the DRAM, a return buffer of
 # 48 beats, refreshes at twice the rate (as above 85 degrees); and at worst, half of the bytes in flight with
 # those refreshes.
 OFTEN_REFRESHED = ("trefi", 1755)
-PESSIMISTIC = {"hbm_set": (("request", 85), ("buffer", 48), OFTEN_REFRESHED)}
-WORST = {"max_bytes": 2048, "hbm_set": (OFTEN_REFRESHED,)}
+PESSIMISTIC: _Fields = {"hbm_set": (("request", 85), ("buffer", 48), OFTEN_REFRESHED)}
+WORST: _Fields = {"max_bytes": 2048, "hbm_set": (OFTEN_REFRESHED,)}
 SMALLER_CARDS = ("u50c16", "u50c28")  # the first steps of a power-up (docs/packaging.md)
 MEMORIES = {"pessimistic": PESSIMISTIC, "worst": WORST}
 HEADLINE = replace(SHORT, build="partial-kv", autonomous=True)
@@ -59,7 +61,8 @@ def row_name(settings: BenchSettings) -> str:
 def read_row(path: Path) -> dict | None:
     """A result that was written before; None when there is none."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        row: dict = json.loads(path.read_text(encoding="utf-8"))
+        return row
     except FileNotFoundError:
         return None
     except ValueError as error:
@@ -69,8 +72,8 @@ def read_row(path: Path) -> dict | None:
 def is_current(result: dict | None, facts: dict) -> bool:
     """A result of the same kernel, package and settings, and a good one."""
     # Lists and tuples are one in JSON.
-    return (
-        bool(result)
+    return bool(
+        result
         and result["bit_exact"]
         and all(result.get(k) == v for k, v in json.loads(json.dumps(facts)).items())
     )

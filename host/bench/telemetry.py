@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Protocol
 
 from symlight.base.errors import UserError
+from symlight.base.optional import present
 
-from ..device.card import Card
+from ..device.card import KernelCard
 from .energy import REFRESH, REPEATED, new_readings
 
 PERIOD = 0.25  # seconds between two looks: a new measurement is seen that late at most
@@ -82,7 +83,7 @@ class XrtSensor:
 
     source = "xrt"
 
-    def __init__(self, card: Card):
+    def __init__(self, card: KernelCard):
         self._card = card
 
     def read(self) -> Reading:
@@ -126,7 +127,7 @@ class HwmonSensor:
         return Reading(microwatts / 1e6 if microwatts else None, warm, "\n".join([str(power), *lines]))
 
 
-def find_sensor(card: Card | None, devices: Path = PCI) -> tuple[Sensor | None, str]:
+def find_sensor(card: KernelCard | None, devices: Path = PCI) -> tuple[Sensor | None, str]:
     """The sensor of a card and a sentence about it; None if there is none that gives board power."""
     if card is None:
         return None, "this device is no card and has no sensor"
@@ -173,7 +174,7 @@ class Series:
     def power(self) -> tuple[list[float], list[float]]:
         """Times and watts of the measurements."""
         chosen = [self.samples[i] for i in self.new()]
-        return [sample.time for sample in chosen], [sample.reading.watts for sample in chosen]
+        return [sample.time for sample in chosen], [present(sample.reading.watts) for sample in chosen]
 
     def temperatures(self, begin: float, end: float) -> dict[str, dict[str, float]]:
         """Location -> mean and highest temperature of a window."""

@@ -1,6 +1,7 @@
 """`symlight bench`: cycles, bytes and port utilisation of a model's passes, bit-exact against the
 reference."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -112,9 +113,13 @@ def bench(model: str, cache: Path | None, as_json: bool, out: Path | None, threa
     package = open_package(model)
     in_rounds = take_protocol(values)
     settings = BenchSettings(**_given(values))
-    asked = settings if in_rounds is None else in_rounds.settings
-    for prefix in (settings.prefix,) if in_rounds is None else asked.prefixes:
-        check_counts(Standing(package.shape), prefix, asked.new_tokens)
+    prefixes: Sequence[int]
+    if in_rounds is None:
+        prefixes, new_tokens = (settings.prefix,), settings.new_tokens
+    else:
+        prefixes, new_tokens = in_rounds.settings.prefixes, in_rounds.settings.new_tokens
+    for prefix in prefixes:
+        check_counts(Standing(package.shape), prefix, new_tokens)
     if in_rounds is not None:
         options = DeviceOptions(
             device=in_rounds.device,

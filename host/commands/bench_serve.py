@@ -66,7 +66,9 @@ def bench_serve(
     model = None if verify is None else open_model(verify, device="reference")
     with waiting(console, "the reference's texts"):
         asks = mixed_asks(48, seed, max_tokens, model)
-    results, wrong, failed = [], [], []
+    results: list[dict] = []
+    wrong: list[str] = []
+    failed: list[str] = []
     for count in clients:
         load = Load(
             url=url, clients=count, seconds=seconds, leave=leave, malformed=malformed, seed=seed, key=key

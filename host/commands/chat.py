@@ -10,6 +10,7 @@ import click
 from rich.text import Text
 
 from symlight.base.errors import UserError
+from symlight.base.optional import present
 from symlight.model.sampling import GREEDY, SamplingOptions
 
 from ..device.machine import Standing, check_counts
@@ -186,7 +187,7 @@ class Chat:
 
     def _turn(self, line: str) -> None:
         session = self._session
-        if sentence := unknown_sentence(self._model.tokenizer.unknown(line)):
+        if sentence := unknown_sentence(present(self._model.tokenizer).unknown(line)):
             self._console.say(sentence)
         prompt = self._prompt(line)
         output = TextOutput(show=True)

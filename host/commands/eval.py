@@ -81,8 +81,8 @@ def eval_command(
             if not machine.features.logits:
                 raise UserError(f"device {device!r} gives no logits; use --device cpu, or reference")
             found = evaluate(machine, opened, tokens, sequence, record, checkpoint, progress)
-    figures = {"package": str(opened.path), "digest": opened.digest, "device": device, "sequence": sequence}
-    figures |= found.figures()
+    about = {"package": str(opened.path), "digest": opened.digest, "device": device, "sequence": sequence}
+    figures: dict = about | found.figures()
     if as_json:
         print_json(figures)
         return

@@ -7,6 +7,7 @@ import click
 
 from symlight.base.errors import UserError
 from symlight.base.files import check_folder, write_whole
+from symlight.base.optional import present
 from symlight.hw.compiler.manifest import PROBE
 from symlight.hw.config import BUILDS
 from symlight.model.config import PRESETS
@@ -77,6 +78,7 @@ def package(
     else:
         shape, name = named_shape(model)
         layout_on(engine_of(card, build), shape)  # refuse what is wrong before the long part
+    out = present(out)
     check_folder(out)
     with ProgressView(stderr()) as progress:
         found = obtain_kernel(card, build, cache, progress)

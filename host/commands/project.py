@@ -1,5 +1,7 @@
 """`symlight project`: the analytic model of event-driven hardware beside our kernel's estimate."""
 
+from typing import Any
+
 import click
 import numpy as np
 
@@ -88,11 +90,10 @@ def project(
     a model, and beside them the estimate of our kernel.
     """
     chosen = read_platform(platform)
-    given = (r_avg, r_max, rho_avg, rho_max)
-    if any(value is not None for value in given):
-        if any(value is None for value in given):
+    if not (r_avg is None and r_max is None and rho_avg is None and rho_max is None):
+        if r_avg is None or r_max is None or rho_avg is None or rho_max is None:
             raise UserError("give --r-avg, --r-max, --rho-avg and --rho-max together, or none of them")
-        result = {
+        result: dict[str, Any] = {  # of JSON
             "platform": chosen.name,
             "generate": generate_gain(chosen, [r_avg], [rho_avg]).to_json(),
             "prefill": prefill_gain(chosen, [r_max], [rho_max]).to_json(),

@@ -7,7 +7,7 @@ The same code runs on XRT's `pyxrt` (2.13 and newer) and on `sim.pyxrt.module`; 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -33,6 +33,24 @@ def xrt_errors(doing: str) -> Iterator[None]:
         raise DeviceFault(f"{doing} failed: {text}") from error
 
 
+class KernelCard(Protocol):
+    """What the driver needs of a card that holds a kernel: `Card`, and `board.card.BoardCard`."""
+
+    def allocate(self, sizes: dict[str, int]) -> None: ...
+
+    def write(self, name: str, offset: int, data: np.ndarray) -> None: ...
+
+    def read(self, name: str, offset: int, size: int) -> np.ndarray: ...
+
+    def start(self, **scalars: int) -> None: ...
+
+    def wait(self, milliseconds: int) -> bool: ...
+
+    def info(self, what: str) -> str: ...
+
+    def close(self) -> None: ...
+
+
 class Card:
     """A kernel opened for exclusive use.
 
@@ -54,36 +72,38 @@ class Card:
         self._buffers: dict[str, pyxrt.bo] = {}
         self._run: pyxrt.run | None = None
         with xrt_errors(f"opening device {device}"):
-            self._device: pyxrt.device = api.device(device)
+            self._device: pyxrt.device | None = api.device(device)
         with xrt_errors(f"loading {xclbin} onto device {device}"):
-            self._kernel = self._open(xclbin)
+            self._kernel: pyxrt.kernel | None = self._open(xclbin)
 
     def _open(self, xclbin: str) -> "pyxrt.kernel":
         api = self._api
         kernel: pyxrt.kernel
+        device = present(self._device)
         image = api.xclbin(xclbin)
         if hasattr(api, "hw_context"):  # XRT 2.16 and newer; load_xclbin warns from 2.23 on
-            uuid = self._device.register_xclbin(image)
+            uuid = device.register_xclbin(image)
             modes = getattr(api.hw_context, "access_mode", None)
             # until 2.22 pyxrt makes shared contexts only; a kernel so opened makes its own, exclusive one
             if modes is None:
-                kernel = api.kernel(self._device, uuid, KERNEL_NAME, api.kernel.exclusive)
+                kernel = api.kernel(device, uuid, KERNEL_NAME, api.kernel.exclusive)
                 return kernel
-            self._context = api.hw_context(self._device, uuid, modes.exclusive)
+            self._context = api.hw_context(device, uuid, modes.exclusive)
             kernel = api.kernel(self._context, KERNEL_NAME)
             return kernel
-        uuid = self._device.load_xclbin(image)
-        loaded = self._device.get_xclbin_uuid().to_string()
+        uuid = device.load_xclbin(image)
+        loaded = device.get_xclbin_uuid().to_string()
         if loaded != image.get_uuid().to_string():
             raise UserError(
                 f"the device holds xclbin {loaded}, not {xclbin}; reset it (`xbutil reset`) and try again"
             )
-        kernel = api.kernel(self._device, uuid, KERNEL_NAME, api.kernel.exclusive)
+        kernel = api.kernel(device, uuid, KERNEL_NAME, api.kernel.exclusive)
         return kernel
 
     def allocate(self, sizes: dict[str, int]) -> None:
         """A buffer of so many bytes for every named pointer argument, on the bank that the kernel reaches."""
-        self._run = run = self._api.run(self._kernel)
+        kernel, run = present(self._kernel), self._api.run(self._kernel)
+        self._run = run
         for name, size in sizes.items():
             index = self._arguments[name]
             size = -(-size // PAGE) * PAGE
@@ -94,7 +114,7 @@ class Card:
                 )
             with xrt_errors(f"allocating {size} bytes for argument {name}"):
                 # always group_id: a buffer on another bank would be copied silently
-                group = self._kernel.group_id(index)
+                group = kernel.group_id(index)
                 self._buffers[name] = self._api.bo(self._device, size, self._api.bo.normal, group)
                 run.set_arg(index, self._buffers[name])
 
@@ -147,7 +167,7 @@ class Card:
     def info(self, what: str) -> str:
         """What the device says about itself under a name of `xrt_info_device`; sensors answer in JSON."""
         with xrt_errors(f"asking the device for {what}"):
-            return self._device.get_info(getattr(self._api.xrt_info_device, what))
+            return present(self._device).get_info(getattr(self._api.xrt_info_device, what))
 
     def close(self) -> None:
         """Give everything back, buffers first: they must not outlive the kernel."""

@@ -27,7 +27,7 @@ from symlight.model.sampling import SamplerSettings
 from symlight.model.state import State
 from symlight.model.weights import IntegerModel
 
-from .card import SCALAR_LIMIT, Card
+from .card import SCALAR_LIMIT, KernelCard
 from .choosing import PLAIN, Features, Logits, RunOptions, check_options
 from .machine import OnToken, Progress, RunResult, check_input, silent
 from .mailbox import BYTES as MAILBOX_BYTES
@@ -51,7 +51,7 @@ class Accelerator:
 
     Parameters
     ----------
-    card : Card
+    card : KernelCard
         The opened kernel. Owned from here on.
     layout, model
         What is uploaded; `layout` has been checked against the kernel's engine.
@@ -75,7 +75,7 @@ class Accelerator:
 
     def __init__(
         self,
-        card: Card,
+        card: KernelCard,
         layout: Layout,
         model: IntegerModel,
         *,
@@ -105,7 +105,7 @@ class Accelerator:
         self._execute(Command.LOAD, watchdog=SHORT_CYCLES)
 
     @property
-    def card(self) -> Card:
+    def card(self) -> KernelCard:
         """The opened kernel; its device has sensors."""
         return self._card
 

@@ -24,9 +24,8 @@ from symlight.model.v1.package import V1Package
 from symlight.model.weights import IntegerModel
 from symlight.sim.build import MODELS, require_tools
 
-from .board.card import BoardCard
 from .board.opening import board_kernel, open_board
-from .card import Card
+from .card import Card, KernelCard
 from .driver import Accelerator
 from .fitting import layout_on
 from .identity import check_layout, check_xclbin
@@ -142,7 +141,7 @@ class OpenedDevice:
 class _Place:
     """An opened kernel, how a model lies in its memory, and how fast it is."""
 
-    card: Card | BoardCard
+    card: KernelCard
     kernel: KernelInfo
     layout: Layout
     cycles_per_second: float

@@ -15,7 +15,7 @@ from symlight.hw.compiler.layout import Layout
 from symlight.hw.interface import CANDIDATES_BYTES, Io
 from symlight.model.sampling import CANDIDATES
 
-from .card import Card
+from .card import KernelCard
 from .machine import OnToken, RunResult
 
 _WINDOW = 1024  # tokens read at once while the kernel runs
@@ -27,7 +27,7 @@ PartialRun = Callable[[Sequence[int], int], RunResult]
 class TokenArea:
     """Token words of one run."""
 
-    def __init__(self, card: Card):
+    def __init__(self, card: KernelCard):
         self._card = card
         self._size = 0
         self._shown: list[int] = []
@@ -71,7 +71,7 @@ class LogitReader:
     (tile * channels + k) * lanes + row. One head's words follow another's.
     """
 
-    def __init__(self, card: Card, layout: Layout):
+    def __init__(self, card: KernelCard, layout: Layout):
         self._card, self._layout = card, layout
 
     def read(self, heads: int) -> np.ndarray:
@@ -94,7 +94,7 @@ def unpack_candidates(words: np.ndarray, count: int) -> np.ndarray:
 
 
 def run_with_candidates(
-    card: Card, run_part: PartialRun, prompt: Sequence[int], n_new: int, vocab: int
+    card: KernelCard, run_part: PartialRun, prompt: Sequence[int], n_new: int, vocab: int
 ) -> RunResult:
     """A run whose candidates are read too: several where the kernel has no room for those of all tokens."""
     results: list[RunResult] = []

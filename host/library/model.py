@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from symlight.model.penalties import NO_PENALTIES, Penalties
 from symlight.model.sampling import GREEDY, SamplingOptions, log_probabilities
 from symlight.model.state import State
 from symlight.model.tokenizer import Tokenizer
+from symlight.model.v1.config import V1Shape
 from symlight.model.v1.package import V1Package
 
 from ..device.choosing import TurnOptions
@@ -43,7 +45,7 @@ def open_model(
     *,
     verify: bool = False,
     progress: Progress = silent,
-    **options: object,
+    **options: Any,
 ) -> "Model":
     """Open `package` (a folder, the name of a shipped one, or a loaded one) on `device`.
 
@@ -93,7 +95,7 @@ class Model:
         self._opened = OpenedDevice(options, package, progress)
         self.machine: Machine = self._opened.machine
         self.verifier: Verifier | None = None
-        if verify:
+        if verify and isinstance(package, Package):
             self.verifier = Verifier(package.model, golden=golden_machine(package, options, progress))
         self._active: weakref.ref[Session] | None = None  # whose state is on the device
         self._closed = self._used = False
@@ -126,7 +128,7 @@ class Model:
         return self.machine.name
 
     @property
-    def shape(self) -> ModelShape:
+    def shape(self) -> ModelShape | V1Shape:
         return self.package.shape
 
     def encode(self, prompt: Prompt, *, continues: bool = False) -> list[int]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from symlight.base.errors import UserError
+from symlight.base.optional import present
 from symlight.model.penalties import NO_PENALTIES, Penalties
 from symlight.model.sampling import GREEDY, SamplingOptions
 from symlight.model.state import State
@@ -17,7 +18,7 @@ from ..device.choosing import Logits, TurnOptions
 from ..device.machine import RunResult, check_input
 from ..device.session import Session as DeviceSession
 from ..device.session import ShouldStop
-from .completion import MAX_ALTERNATIVES, Completion, Scorer, StopText, Token, labelled
+from .completion import MAX_ALTERNATIVES, Alternative, Completion, Scorer, StopText, Token, labelled
 
 if TYPE_CHECKING:
     from .model import Model, Prompt
@@ -191,7 +192,7 @@ class Session:
             if stream is not None:
                 piece = stream.push(token)
                 last = watch.push(piece) or last
-            scored = () if scorer is None else scorer(token, result.logits[-1])
+            scored = () if scorer is None else scorer(token, present(result.logits)[-1])
             yield Token(token, piece, position, *scored)
             if last:
                 return
@@ -225,8 +226,9 @@ class Session:
         ids = self._encode(prompt)
         eos = model.eos if eos == OWN_EOS else eos
         options = _turn_options(sampling, penalties, logprobs, every=on_logits is not None)
-        scorer, watch, scores = self._scorer(logprobs), StopText(stop), []
-        stream, spelling, before = self._stream(ids), self._stream(), None
+        scorer, watch = self._scorer(logprobs), StopText(stop)
+        scores: list[tuple[float, tuple[Alternative, ...]]] = []
+        stream, spelling, before = self._stream(ids), self._stream(), 0
 
         def on_id(token: int) -> None:
             nonlocal before
@@ -238,9 +240,9 @@ class Session:
 
         def on_step(result: RunResult) -> None:
             if on_logits is not None:
-                on_logits(result.logits)
+                on_logits(present(result.logits))
             if scorer is not None and result.tokens:
-                scores.extend(map(scorer, result.tokens, result.logits[-len(result.tokens) :]))
+                scores.extend(map(scorer, result.tokens, present(result.logits)[-len(result.tokens) :]))
 
         def ends() -> bool:
             return watch.stopped or (should_stop is not None and should_stop())
@@ -290,7 +292,8 @@ class Session:
             device.check(options)
             for first in range(0, len(ids), CHUNK):
                 last = first + CHUNK >= len(ids)
-                rows.append(device.turn(ids[first : first + CHUNK], int(last), options=options).result.logits)
+                turn = device.turn(ids[first : first + CHUNK], int(last), options=options)
+                rows.append(present(turn.result.logits))
             self.restore(before, tokens_before)
         return np.concatenate(rows)[-len(ids) :]  # without the row of a token that was pending
 
@@ -315,17 +318,18 @@ class Session:
 
     def _ingest(self, device: DeviceSession, ids: list[int], alternatives: int, on_logits: OnLogits | None):
         """Ingest all but the last token of `ids`: (turn, the score of each, None where there is none)."""
-        options, scorer = TurnOptions(logits=Logits.ALL), self._scorer(alternatives)
+        options, scorer = TurnOptions(logits=Logits.ALL), present(self._scorer(alternatives))
         device.check(options)
         scores: list = [] if self.pending is not None else [None]
         turn = None
         for first in range(0, len(ids), CHUNK):
 
             def on_step(result: RunResult) -> None:
+                logits = present(result.logits)
                 if on_logits is not None:
-                    on_logits(result.logits)
+                    on_logits(logits)
                 count = len(scores)
-                scores.extend(map(scorer, ids[count:], result.logits))
+                scores.extend(map(scorer, ids[count:], logits))
 
             one = device.turn(ids[first : first + CHUNK], 0, options=options, on_step=on_step)
             turn = one if turn is None else turn.then(one, ids)

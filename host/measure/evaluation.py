@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from symlight.base.errors import UserError
+from symlight.base.optional import present
 from symlight.model.package import Package
 from symlight.model.package_folder import sha256
 from symlight.model.training.quality_report import float_logits
@@ -76,8 +77,8 @@ class Evaluation:
     def figures(self) -> dict:
         """The result."""
         bits = 1 / math.log(2) / self.bytes if self.bytes else math.nan
-        found = {"predictions": self.predictions, "bytes": self.bytes}
-        found |= {"integer": self.integer.figures(self.predictions, bits)}
+        found: dict[str, int | float | dict] = {"predictions": self.predictions, "bytes": self.bytes}
+        found["integer"] = self.integer.figures(self.predictions, bits)
         if self.real is not None:
             found["float"] = self.real.figures(self.predictions, bits)
             found["greedy_agreement"] = self.agreement / self.predictions
@@ -131,12 +132,12 @@ def evaluate(
         first = found.predictions
         piece = tokens[first : first + sequence + 1]
         machine.reset()
-        logits = machine.run(piece, 0, None, options=RunOptions(None, Logits.ALL)).logits
+        logits = present(machine.run(piece, 0, None, options=RunOptions(None, Logits.ALL)).logits)
         targets = np.array(piece[1:])
         found.integer.add(logits * scale, targets)
         if model is not None:
             real = model(np.array(piece[:-1]))
-            found.real.add(real, targets)
+            present(found.real).add(real, targets)
             found.agreement += int((real.argmax(axis=1) == logits.argmax(axis=1)).sum())
         found.bytes += _bytes_of(package, tokens, first, len(targets))
         found.predictions += len(targets)

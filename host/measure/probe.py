@@ -12,7 +12,7 @@ from symlight.hw.config import Engine
 from symlight.hw.interface import SAMPLER_ARGUMENTS, Command, Io
 from symlight.hw.probe.layout import ARGUMENTS, MOST_FLYING, PORT_COUNTERS, Pattern, PortResult
 
-from ..device.card import SCALAR_LIMIT, Card
+from ..device.card import SCALAR_LIMIT, KernelCard
 from ..device.mailbox import BYTES as MAILBOX_BYTES
 from ..device.mailbox import Mailbox
 
@@ -107,14 +107,14 @@ class ProbeRunner:
 
     Parameters
     ----------
-    card : Card
+    card : KernelCard
     engine : Engine
         Of the probe.
     build_id : int
         That the probe must report.
     """
 
-    def __init__(self, card: Card, engine: Engine, build_id: int, clock_mhz: float | None = None):
+    def __init__(self, card: KernelCard, engine: Engine, build_id: int, clock_mhz: float | None = None):
         self._card, self._engine, self._build_id = card, engine, build_id
         self._clock_mhz = clock_mhz or engine.clock_mhz
         self._run_id = random.SystemRandom().randrange(1, SCALAR_LIMIT // 2)
@@ -143,7 +143,7 @@ class ProbeRunner:
             raise DeviceFault(mailbox.fault(0))
         return [self._figures(mailbox.counters, k, question) for k in range(question.ports)]
 
-    def _figures(self, counters: Sequence[int], port: int, question: Question) -> Figures:
+    def _figures(self, counters: np.ndarray, port: int, question: Question) -> Figures:
         words = counters[PORT_COUNTERS * port : PORT_COUNTERS * (port + 1)]
         raw = sum(int(word) << 64 * k for k, word in enumerate(words))
         result = PortResult.from_bits(raw)
@@ -211,8 +211,8 @@ def measure(
     interval = refresh = None
     if any(one.gaps for one in lone[0]):
         interval = _range(one.cycles / max(1, one.gaps) * one.cycle_ns for one in lone[0])
-        most = [max(one.latency_most for one in port) for port in zip(*lone, strict=True)]
-        refresh = _range((m - o.latency_least) * o.cycle_ns for m, o in zip(most, idle, strict=True))
+        longest = [max(one.latency_most for one in port) for port in zip(*lone, strict=True)]
+        refresh = _range((m - o.latency_least) * o.cycle_ns for m, o in zip(longest, idle, strict=True))
         say(f"refresh every {interval[0]:.0f} to {interval[1]:.0f} ns, up to {refresh[1]:.0f} ns long")
     bandwidth, last = {}, idle
     for limit in flying:

@@ -39,7 +39,8 @@ class ProfileV2:
     @property
     def densities(self) -> np.ndarray:
         """Share of nonzero inputs, [L, 4] by SITES."""
-        return self.active.mean(axis=0) / self.inputs
+        found: np.ndarray = self.active.mean(axis=0) / self.inputs
+        return found
 
     @property
     def inputs(self) -> np.ndarray:
@@ -55,7 +56,8 @@ class ProfileV2:
     @property
     def out_densities(self) -> np.ndarray:
         """Share of nonzero inputs of W_O, [L]."""
-        return self.optional[:, :-2].mean(axis=0) / self.shape.width
+        found: np.ndarray = self.optional[:, :-2].mean(axis=0) / self.shape.width
+        return found
 
     @property
     def head_densities(self) -> dict[str, float]:

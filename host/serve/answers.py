@@ -52,7 +52,7 @@ class Answer:
         return self._head(kind) | {"choices": choices, "usage": self.usage()}
 
     def _choice(self, index: int, choice: Choice) -> dict:
-        result = {"index": index, "finish_reason": choice.reason, "logprobs": None}
+        result: dict[str, object] = {"index": index, "finish_reason": choice.reason, "logprobs": None}
         if choice.wish.logprobs is not None:
             result["logprobs"] = self._logprobs(index, choice.tokens)
         if self.chat:
@@ -93,7 +93,7 @@ class Answer:
         return self._event([{"index": index, **shown, "logprobs": logprobs, "finish_reason": None}])
 
     def finish_event(self, index: int) -> str:
-        shown = {"delta": {}} if self.chat else {"text": ""}
+        shown: dict[str, object] = {"delta": {}} if self.chat else {"text": ""}
         reason = self.choices[index].reason
         return self._event([{"index": index, **shown, "logprobs": None, "finish_reason": reason}])
 

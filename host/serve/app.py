@@ -190,7 +190,7 @@ class _Routes:
             for job in jobs:
                 job.cancel()
         if failed is not None:
-            raise BadRequest(failed.error, status=failed.status)
+            raise BadRequest(failed.error or "the request failed", status=failed.status)
         return JSONResponse(answer.whole())
 
     async def _streamed(self, jobs: list[Job], sink: Sink, answer: Answer, usage: bool) -> Response:

@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from symlight.base.errors import UserError
+from symlight.base.optional import present
 from symlight.cpu.engine import CHUNK, Engine, Feed, Session, Want
 from symlight.model.state import State
 
@@ -110,10 +111,10 @@ class CpuBackend:
         return Handle(session.state, session)
 
     def ingested(self, handle: Handle) -> int:
-        return handle.session.state.position
+        return present(handle.session).state.position
 
     def snapshot(self, handle: Handle) -> State:
-        return handle.session.state.copy()
+        return present(handle.session).state.copy()
 
     def step(self, work):
         feeds = [
@@ -124,16 +125,18 @@ class CpuBackend:
         counts = Counts(
             len(active), sum(len(fed.tokens) for fed in results), active.sum(axis=0, dtype=np.int64)
         )
-        outcomes = [_outcome(job, *pair) for (job, _), *pair in zip(work, feeds, results, strict=True)]
+        outcomes = [
+            _outcome(job, feed, fed) for (job, _), feed, fed in zip(work, feeds, results, strict=True)
+        ]
         return outcomes, counts
 
     def _feed(self, job: Job, handle: Handle, room: int) -> Feed:
-        due = job.due
+        due, session = job.due, present(handle.session)
         part = due[:room]
         if job.in_prompt and job.wish.scores_prompt:
-            return Feed(handle.session, part, Want.ALL, logits=True)
+            return Feed(session, part, Want.ALL, logits=True)
         last = len(part) == len(due) and job.wants_head
-        return Feed(handle.session, part, Want.LAST if last else Want.NOTHING, last and job.needs_logits)
+        return Feed(session, part, Want.LAST if last else Want.NOTHING, last and job.needs_logits)
 
     def drop(self, handle: Handle) -> None:
         """Nothing to give back."""
@@ -226,7 +229,7 @@ class MachineBackend:
         handle.foreseen = True
         outcome.greedy = result.tokens[-1]
         if logits:
-            outcome.logits = result.logits[-1]
+            outcome.logits = present(result.logits)[-1]
             outcome.greedy = None if job.needs_logits else outcome.greedy
         if scored:
             outcome.prompt_rows = result.logits

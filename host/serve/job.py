@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from symlight.base.optional import present
 from symlight.model.package import Package
 from symlight.model.penalties import NO_PENALTIES, Penalties
 from symlight.model.sampling import GREEDY, SamplerSettings, SamplingOptions, choose
+from symlight.model.v1.package import V1Package
 
 from ..device.choosing import HostChoice, TurnOptions
 from ..library.completion import Scorer
@@ -100,7 +102,7 @@ class Job:
     """
 
     def __init__(
-        self, wish: Wish, package: Package, emit: Callable[["Job", Piece | Finish], None],
+        self, wish: Wish, package: Package | V1Package, emit: Callable[["Job", Piece | Finish], None],
         *, client: str = "", deadline: float | None = None,
     ):  # fmt: skip
         self.number = next(_NUMBERS)
@@ -184,10 +186,10 @@ class Job:
         """The next token, from the device's own choice or from logits [V]."""
         position = len(self.wish.prompt) + len(self.generated)
         if self._choice is not None:
-            return self._choice(logits, position)
+            return self._choice(present(logits), position)
         if self.settings is not None and logits is not None:
             return choose(logits, self.settings, position)
-        return int(np.argmax(logits)) if greedy is None else int(greedy)
+        return int(np.argmax(present(logits))) if greedy is None else int(greedy)
 
     def take(self, token: int, logits: np.ndarray | None = None) -> None:
         """A generated token; emits what may be shown and, at the end, the finish."""
@@ -200,7 +202,7 @@ class Job:
         ended = token == self.package.meta.eos
         text = "" if self._stream is None else self._stream.push(token)
         if not ended:
-            score = () if self._scorer is None else _plain(self._scorer(token, logits))
+            score = () if self._scorer is None else _plain(self._scorer(token, present(logits)))
             self._waiting.append(Scored(token, text, *score))
         last = ended or self.left <= 0
         shown = self._held.push(text)
@@ -240,15 +242,14 @@ class Job:
         self._echoed = True
         prompt = self.wish.prompt
         stream = None if self._tokenizer is None else self._tokenizer.stream()
-        pieces = [None if stream is None else stream.push(token) for token in prompt]
+        pieces = ["" if stream is None else stream.push(token) for token in prompt]
         scores: list = [()] * len(prompt)
         if self._scorer is not None:
             rows = zip(prompt[1:], self._prompt_rows, strict=False)
             scores = [(None, None), *(_plain(self._scorer(token, row)) for token, row in rows)]
         self._prompt_rows = []
         scored = tuple(
-            Scored(token, piece or "", *score)
-            for token, piece, score in zip(prompt, pieces, scores, strict=True)
+            Scored(token, piece, *score) for token, piece, score in zip(prompt, pieces, scores, strict=True)
         )
         self._emit(self, Piece("".join(pieces) if self._tokenizer else "", scored))
 

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 
 from symlight.model.config import ModelShape
 from symlight.model.reference import SITES
+from symlight.model.v1.config import V1Shape
 
 from ..bench.telemetry import Sensor
 from .backends import Counts
@@ -18,7 +19,7 @@ from .scheduler import Observer
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 
-def weight_bytes(shape: ModelShape, counts: Counts) -> int:
+def weight_bytes(shape: ModelShape | V1Shape, counts: Counts) -> int:
     """Bytes of int8 weights that a step needs when every pass reads its own: rows of nonzero events, the
     whole of W_O, and the head where it is evaluated."""
     if counts.active is None:
@@ -53,12 +54,12 @@ class Metrics(Observer):
 
     Parameters
     ----------
-    shape : ModelShape
+    shape : ModelShape | V1Shape
     clock_mhz : float | None
         Of a device with cycles.
     """
 
-    def __init__(self, shape: ModelShape, clock_mhz: float | None = None):
+    def __init__(self, shape: ModelShape | V1Shape, clock_mhz: float | None = None):
         self._shape = shape
         self.registry = registry = CollectorRegistry()
 
@@ -161,7 +162,7 @@ class Metrics(Observer):
         times = job.times
         self._prompt.inc(len(job.wish.prompt))
         self._generated.inc(len(job.generated))
-        if times.first_token is not None:
+        if times.first_token is not None and times.last_token is not None:
             self.to_first.observe(times.first_token - times.arrived)
             if len(job.generated) > 1:
                 self.between.observe((times.last_token - times.first_token) / (len(job.generated) - 1))

@@ -75,7 +75,7 @@ class PrefixCache:
             return None
         content, running, done, best = np.array(tokens, _TOKEN), _new_hash(), 0, None
         for length in lengths:
-            running.update(content[done:length])
+            running.update(content[done:length].data)
             done = length
             if (key := running.digest()) in self._entries:
                 best = key
@@ -86,11 +86,11 @@ class PrefixCache:
         return entry.length, entry.state.copy()
 
 
-def _new_hash():
+def _new_hash() -> hashlib.blake2b:
     return hashlib.blake2b(digest_size=_HASH_BYTES)
 
 
 def _hash(tokens: Sequence[int]) -> bytes:
     running = _new_hash()
-    running.update(np.array(tokens, _TOKEN))
+    running.update(np.array(tokens, _TOKEN).data)
     return running.digest()

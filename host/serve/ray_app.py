@@ -12,6 +12,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import AsyncIterator
+from typing import cast
 
 from ray import serve
 from ray.exceptions import RayError
@@ -90,9 +91,11 @@ class Front:
         except (RayError, RayServeException) as error:
             sentence = f"no replica answers ({type(error).__name__}); try again later"
             return JSONResponse(error_json(sentence, kind="server_error"), 503, {"Retry-After": "1"})
+        assert isinstance(start, Start), "an answer begins with its status"
         headers = {name.decode(): value.decode() for name, value in start.headers}
         headers.pop("content-length", None)
-        return StreamingResponse(parts, start.status, headers)
+        content = cast(AsyncIterator[bytes], parts)  # all that follows the start
+        return StreamingResponse(content, start.status, headers)
 
 
 class _Ask:
@@ -179,8 +182,10 @@ def build(
         scale = {"autoscaling_config": {
             "min_replicas": replicas, "max_replicas": most_replicas, "target_ongoing_requests": running / 2,
         }}  # fmt: skip
-    device_replica = DeviceReplica.options(
+    device_replica = DeviceReplica.options(  # type: ignore[attr-defined]  # Ray's Deployment
         ray_actor_options=actor, max_ongoing_requests=running, health_check_period_s=2, **scale
     )
-    front = Front.options(max_ongoing_requests=1024, ray_actor_options={"num_cpus": 0})
+    front = Front.options(  # type: ignore[attr-defined]  # Ray's Deployment
+        max_ongoing_requests=1024, ray_actor_options={"num_cpus": 0}
+    )
     return front.bind(device_replica.bind(model, device, options or {}, settings))

@@ -187,7 +187,8 @@ def penalties(body: _Common, vocab: int) -> Penalties:
         if (value := getattr(body, field)) is not None:
             values[name] = value
             _named(field, lambda name=name: Penalties(**{name: values[name]}))
-    return _named("logit_bias", lambda: Penalties(bias=bias, **values))
+    checked: Penalties = _named("logit_bias", lambda: Penalties(bias=bias, **values))
+    return checked
 
 
 def _named(field: str, make: Callable):

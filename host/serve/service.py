@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from symlight.base.errors import UserError
 from symlight.model.package import Package
 from symlight.model.sampling import exp_table
+from symlight.model.v1.package import V1Package
 
 from ..bench.sensors import sensor_of
 from ..device.machine import Machine, Progress, silent
@@ -26,13 +27,17 @@ class Service:
 
     Parameters
     ----------
-    package : Package
+    package : Package | V1Package
     options : DeviceOptions
     settings : ServerSettings
     """
 
     def __init__(
-        self, package: Package, options: DeviceOptions, settings: ServerSettings, progress: Progress = silent
+        self,
+        package: Package | V1Package,
+        options: DeviceOptions,
+        settings: ServerSettings,
+        progress: Progress = silent,
     ):
         self.package, self.settings = package, settings
         self.name = package.meta.name

@@ -81,4 +81,4 @@ def read_keys(file: Path) -> tuple[str, ...]:
 
 def client_name(key: str | None, address: str, keys: Sequence[str]) -> str:
     """Who a request belongs to, for fair turns: its key, or its address where there are no keys."""
-    return f"key {list(keys).index(key)}" if key in keys else address
+    return f"key {list(keys).index(key)}" if key is not None and key in keys else address

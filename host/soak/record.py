@@ -105,7 +105,13 @@ def _checked(path: Path, content: dict) -> Record:
     wrong = UserError(f"{path} is not a whole record of a soak; remove it to start again")
     values = {name: value for name, value in content.items() if name != "soak"}
     text = (str, type(None))
-    kinds = {"settings": dict, "counts": dict, "seconds": (int, float), "failure": text, "commit": text}
+    kinds: dict[str, type | tuple[type, ...]] = {
+        "settings": dict,
+        "counts": dict,
+        "seconds": (int, float),
+        "failure": text,
+        "commit": text,
+    }
     if set(values) != {item.name for item in fields(Record)}:
         raise wrong
     if not all(isinstance(value, kinds.get(name, int)) for name, value in values.items()):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from symlight.base.errors import UserError
+from symlight.base.optional import present
 from symlight.model.config import ModelShape
 from symlight.model.session_file import SavedSession
 from symlight.model.state import State
@@ -30,12 +31,13 @@ class Limit:
         """(done, total) of what is limited."""
         if self.turns is not None:
             return min(record.counts.turns, self.turns), self.turns
-        return min(int(record.seconds), int(self.seconds)), int(self.seconds)
+        seconds = int(present(self.seconds))
+        return min(int(record.seconds), seconds), seconds
 
     def reached(self, record: Record) -> bool:
         if self.turns is not None:
             return record.counts.turns >= self.turns
-        return record.seconds >= self.seconds
+        return record.seconds >= present(self.seconds)
 
 
 def wraps(shape: ModelShape, position: int) -> int:

@@ -11,6 +11,7 @@ import click
 from symlight.base.errors import UserError
 from symlight.model.package import Package
 from symlight.model.text import checked, from_bytes
+from symlight.model.v1.package import V1Package
 
 from .options import PATH
 
@@ -46,7 +47,7 @@ def prompt_options(command: Callable) -> Callable:
     return command
 
 
-def take_prompt(values: dict, package: Package) -> Prompt:
+def take_prompt(values: dict, package: Package | V1Package) -> Prompt:
     """The one prompt that was given."""
     text, file, ids = (values.pop(name) for name in ("prompt", "prompt_file", "prompt_ids"))
     if sum(value is not None for value in (text, file, ids)) != 1:

@@ -23,7 +23,7 @@ def turn_json(done: Completion, machine: Machine, unknown: str = "") -> dict:
         "prompt_tokens": turn.prompt,
         "unknown_characters": len(unknown),
         "tokens": result.tokens,
-        "text": None if done.text is None else "".join(token.text for token in done.tokens),
+        "text": None if done.text is None else "".join(token.text or "" for token in done.tokens),
         "stop_reason": done.stop_reason,
         "sampling": done.sampling.to_json(),
         "seed": None if done.sampling.greedy else done.sampling.seed,

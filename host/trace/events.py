@@ -154,4 +154,5 @@ class _Recorder:
         for channel, begin, end in self._transfers:
             if end > first and begin < last:
                 busy[channel, max(begin, first) - first : min(end, last) - first] = 1
-        return busy.reshape(self._channels, -1, WINDOW).sum(axis=2)
+        beats: np.ndarray = busy.reshape(self._channels, -1, WINDOW).sum(axis=2)
+        return beats

@@ -29,7 +29,11 @@ def trace_events(passes: Sequence[PassTrace], clock_mhz: int) -> dict:
     for number, one in enumerate(passes):
         for operation in operations(one):
             first, last = operation[0], operation[-1]
-            about = {"pass": number, "layer": first.layer, "cycles": last.end - first.begin}
+            about: dict[str, int | str | None] = {
+                "pass": number,
+                "layer": first.layer,
+                "cycles": last.end - first.begin,
+            }
             events.append(slice_of(first.operation, OPERATIONS, first.begin, last.end, about))
         for segment in one.segments:
             about = {"operation": segment.operation, "cycles": segment.cycles}

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from symlight.base.errors import UserError
+from symlight.base.optional import present
 from symlight.sim.model import ALL_LEVELS
 
 from ..device.machine import Machine, RunResult
@@ -47,7 +48,7 @@ def trace_passes(
     """
     from symlight.sim import card
 
-    model = card.card_at(0).model
+    model = present(present(card.card_at(0)).model)
     if wanted.first:
         advance(machine, prompt, 0, wanted.first)
     before = [model.counter("read_beats", channel) for channel in range(model.channels)]
@@ -61,10 +62,11 @@ def trace_passes(
     model.end_trace()
     changes = list(WaveSignals(wave, signals(model.channels)).settled())
     seen = passes(changes, model.channels, model.cycles)
-    if [one.cycles() for one in seen] != [result.cycles.phases for result in results]:
+    counted_phases = [present(result.cycles).phases for result in results]
+    if [one.cycles() for one in seen] != counted_phases:
         raise UserError(
             f"the traced signals disagree with the kernel's counters: {[one.cycles() for one in seen]} "
-            f"instead of {[result.cycles.phases for result in results]}"
+            f"instead of {counted_phases}"
         )
     shown = read_beats(changes, model.channels, model.cycles)
     counted = [model.counter("read_beats", k) - beats for k, beats in enumerate(before)]

@@ -51,7 +51,9 @@ def local_file(name: str, suffix: str, *, endpoint: str | None = None, cache: Pa
 
 def _only(api, name: str, repository: str, revision: str | None, suffix: str) -> str:
     """The one file of the repository that ends in `suffix`."""
-    found = [file for file in api.list_repo_files(repository, revision=revision) if file.endswith(suffix)]
+    found: list[str] = [
+        file for file in api.list_repo_files(repository, revision=revision) if file.endswith(suffix)
+    ]
     if len(found) == 1:
         return found[0]
     if not found:

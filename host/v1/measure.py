@@ -17,13 +17,16 @@ from ..terminal.console import ProgressView, stderr
 from ..terminal.plain import PlainConsole
 from ..terminal.results import print_json
 from ..terminal.turn_report import print_table
+from .machine import V1Machine
 
 
 @contextmanager
 def v1_engine(package: V1Package, device: str, cache: Path, progress: Progress) -> Iterator[EngineV1]:
     """The engine behind `device`; a `UserError` for a device that cannot run V1."""
     with OpenedDevice(DeviceOptions(device=device, cache=cache), package, progress) as machine:
-        yield machine.engine
+        opened: object = machine
+        assert isinstance(opened, V1Machine), "a package of V1 is run by no other machine"
+        yield opened.engine
 
 
 def eval_v1(
@@ -85,9 +88,9 @@ def _print_profile(found: ProfileV1) -> None:
     table.add_row("all", f"{share:.1%}", f"{sum(row['bytes'] for row in found.matrices.values()):,.0f}")
     print_table(console, table, 1)
     table = Table("phase", "µs a position", "GB/s", title=f"time of {found.positions} positions, one by one")
-    for name, row in found.phases.items():
-        speed = row["bytes_per_second"]
-        table.add_row(name, f"{row['microseconds']:,.1f}", "" if speed is None else f"{speed / 1e9:.2f}")
+    for name, times in found.phases.items():
+        speed = times["bytes_per_second"]
+        table.add_row(name, f"{times['microseconds']:,.1f}", "" if speed is None else f"{speed / 1e9:.2f}")
     print_table(console, table, 1)
 
 

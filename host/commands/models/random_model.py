@@ -61,7 +61,7 @@ def random_model_command(
 
 @click.command("synthesize", hidden=True, params=random_model_command.params)
 @click.pass_context
-def old_name(context: click.Context, **options):
+def old_name(context: click.Context, /, **options):
     """The old name of `random-model`."""
     click.echo("symlight: `synthesize` is now called `random-model`", err=True)
     context.invoke(random_model_command, **options)

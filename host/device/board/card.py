@@ -29,7 +29,8 @@ def open_port(path: str, baud: int) -> Port:
             "a board on a serial line needs the package pyserial; run: pip install 'symlight[board]'"
         ) from None
     try:
-        return serial.Serial(path, baud, timeout=READ_TIMEOUT, exclusive=True)
+        port: Port = serial.Serial(path, baud, timeout=READ_TIMEOUT, exclusive=True)
+        return port
     except (OSError, ValueError) as error:
         text = " ".join(str(error).split())
         raise UserError(

@@ -32,8 +32,8 @@ def board_kernel(bitstream: Path | None) -> BoardKernel:
         raise UserError(f"{bitstream} does not exist; give the .bit file that the board was loaded with")
     kernel = read_manifest(manifest)
     again = "build the bitstream again (symlight bitstream)"
-    board = read_object(manifest, again).get("board")
     try:
+        board = read_object(manifest, again)["board"]
         return BoardKernel(kernel, int(board["baud"]), int(board["sdram_bytes"]))
     except (KeyError, TypeError, ValueError):
         raise UserError(f"{manifest} is of no board; {again}") from None

@@ -103,7 +103,7 @@ def started(
     *,
     environment: Mapping[str, str] | None = None,
     quiet: bool = False,
-) -> Iterator[subprocess.Popen]:
+) -> Iterator[subprocess.Popen[str]]:
     """A command that answers: `stdin` and `stdout` are text pipes.
 
     Standard error is this process's, or with `quiet` nobody's.
@@ -136,8 +136,10 @@ def _start(
     folder: Path,
     environment: Mapping[str, str] | None,
     watched: int,
-    **streams: int | None,
-) -> subprocess.Popen:
+    *,
+    stdin: int,
+    stderr: int | None,
+) -> subprocess.Popen[str]:
     """The command under its supervisor, which reads `watched`; that end is closed here."""
     try:
         return subprocess.Popen(
@@ -149,13 +151,14 @@ def _start(
             errors="replace",
             start_new_session=True,
             pass_fds=(watched,),
-            **streams,
+            stdin=stdin,
+            stderr=stderr,
         )
     finally:
         os.close(watched)
 
 
-def _kill(process: subprocess.Popen) -> None:
+def _kill(process: subprocess.Popen[str]) -> None:
     """End a command and all that it started."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from symlight.base.optional import present
 from symlight.cpu.drafts import MOST, NgramDrafts
 from symlight.cpu.engine import CHUNK, Engine, Fed, Feed, Session, Undo, Want
+from symlight.model.config import ModelShape
 from symlight.model.reference import SITES
 from symlight.model.sampling import choose
 from symlight.model.state import State
@@ -78,7 +80,7 @@ class Run:
     def _verified(self, draft: list[int], eos: int | None) -> list[int]:
         """The next tokens, one at least: a pass over the pending token and a draft of what follows."""
         state = self._session.state
-        fed_tokens = [state.pending, *draft]
+        fed_tokens = [present(state.pending), *draft]
         undo = self._undo if draft else None
         feed = Feed(self._session, fed_tokens, Want.ALL, logits=self._whole, undo=undo)
         fed = self._engine.run([feed])[0]
@@ -100,7 +102,9 @@ class Run:
 
     def _chosen(self, fed: Fed, index: int, position: int) -> int:
         settings = self._options.settings
-        return fed.tokens[index] if settings is None else choose(fed.logits[index], settings, position)
+        if settings is None:
+            return fed.tokens[index]
+        return choose(present(fed.logits)[index], settings, position)
 
     def _keep(self, fed: Fed, count: int) -> None:
         """Count the first `count` tokens of a feed."""
@@ -130,6 +134,8 @@ class CpuMachine(HostMachine):
         Guess tokens from the text that this machine has seen, and verify several in a pass. Runs give the
         same tokens, counts and states, only sooner where the text repeats itself.
     """
+
+    shape: ModelShape
 
     def __init__(self, engine: Engine, name: str = "cpu", drafts: bool = False):
         self.engine, self.name, self.shape = engine, name, engine.shape

@@ -7,6 +7,8 @@ from typing import Protocol
 import numpy as np
 
 from symlight.base.errors import UserError
+from symlight.model.config import ModelShape
+from symlight.model.v1.config import V1Shape
 
 from .choosing import PLAIN, Features, RunOptions, check_options, logit_fields
 from .machine import Drafts, OnToken, RunResult, check_input
@@ -15,7 +17,9 @@ from .machine import Drafts, OnToken, RunResult, check_input
 class SessionState(Protocol):
     """A session: the next position, and the token that was chosen and not ingested yet."""
 
-    position: int
+    @property
+    def position(self) -> int: ...
+
     pending: int | None
 
 
@@ -37,10 +41,15 @@ class HostMachine:
     A subclass has `name`, `shape`, `_state`, and `_advance`; it calls `_begin` when another session begins.
     """
 
+    name: str
+    shape: ModelShape | V1Shape
     clock_mhz = None
     features = Features(sampling=True, logits=True)
-    _state: SessionState
     _lost = False
+
+    @property
+    def _state(self) -> SessionState:
+        raise NotImplementedError
 
     @property
     def position(self) -> int:

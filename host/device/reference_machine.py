@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from symlight.model.config import ModelShape
 from symlight.model.reference import PassResult, Reference
 from symlight.model.state import State
 from symlight.model.weights import IntegerModel
@@ -15,6 +16,7 @@ class ReferenceMachine(HostMachine):
     """A `host.device.machine.Machine` without a kernel: same tokens, same state, no cycles."""
 
     name = "reference"
+    shape: ModelShape
 
     def __init__(self, model: IntegerModel):
         self._reference = Reference(model)

@@ -7,6 +7,7 @@ small is the place to look for sparsity. Everything runs on the integers of a pa
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -155,11 +156,19 @@ def sensitivity(
     )
 
 
+def _is_named(name: str, matrix: _Matrix) -> bool:
+    return matrix.name == name
+
+
+def _is_of_layer(layer: int | None, matrix: _Matrix) -> bool:
+    return matrix.layer == layer
+
+
 def _places(layers: int) -> Iterator[tuple[str, Callable[[_Matrix], bool]]]:
     for name in (*BLOCK_MATRICES, *HEAD_MATRICES):
-        yield name, lambda matrix, name=name: matrix.name == name
+        yield name, partial(_is_named, name)
     for layer in (*range(layers), None):
-        yield "head" if layer is None else f"layer {layer}", lambda matrix, layer=layer: matrix.layer == layer
+        yield "head" if layer is None else f"layer {layer}", partial(_is_of_layer, layer)
 
 
 def draw(found: Sensitivity, path: str) -> None:

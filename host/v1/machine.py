@@ -45,7 +45,7 @@ class V1Machine(HostMachine):
     chosen by the same functions as everywhere.
     """
 
-    _state: V1MachineState
+    shape: V1Shape
 
     def __init__(self, engine: EngineV1, name: str = "cpu"):
         self.engine, self.name, self.shape = engine, name, engine.shape
@@ -54,7 +54,11 @@ class V1Machine(HostMachine):
 
     def reset(self) -> None:
         self._begin()
-        self._state = V1MachineState(self.shape, self.engine.session())
+        self._at = V1MachineState(self.shape, self.engine.session())
+
+    @property
+    def _state(self) -> V1MachineState:
+        return self._at
 
     def _advance(
         self, prompt: list[int], n_new: int, eos: int | None, on_token: OnToken | None, options: RunOptions
@@ -107,7 +111,7 @@ class V1Machine(HostMachine):
 
     def write_state(self, state: V1MachineState) -> None:
         self._begin()
-        self._state = state.copy()
+        self._at = state.copy()
 
     def close(self) -> None:
         self.engine.close()

@@ -49,7 +49,7 @@ class Chip:
         now = self._edges * self._cycle_ns
         self._edges += 1
         driven, value = dq is not None, dq or 0
-        code = int((SdramCommand.NOP if command is None else command).value)
+        code = int(SdramCommand(SdramCommand.NOP if command is None else command).value)
         word = self._c.sd_edge(self._handle, now, cke, code, ba, a, driven, value)
         return None if word < 0 else word
 

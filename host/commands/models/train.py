@@ -106,8 +106,9 @@ def train(
     except ImportError as error:
         raise UserError(f"training needs PyTorch ({error}); run: pip install 'symlight[train]'") from error
     from symlight.model.training import corpus as corpora
-    from symlight.model.training.data import prepare_large
+    from symlight.model.training.data import Data, prepare_large
     from symlight.model.training.float_model import FloatConstants
+    from symlight.model.training.settings import TrainingConfig
 
     if steps:
         refuse_given(["minutes"], "with --steps")
@@ -116,7 +117,7 @@ def train(
     else:
         refuse_given(["shards_only"], "without --data")
     budget = {"steps": steps, "seconds": None} if steps else {"seconds": 60 * minutes}
-    config = training.TrainingConfig(
+    config = TrainingConfig(
         seed=seed,
         batch=batch,
         accumulate=accumulate,
@@ -127,6 +128,7 @@ def train(
         precision=precision,
         **budget,
     )
+    source: Data | corpora.Corpus
     if data:
         source = prepare_large(list(data), out, dimensions.vocab, tokenizer)
         if shards_only:

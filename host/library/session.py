@@ -222,8 +222,7 @@ class Session:
         comes, without its log-probability. `on_logits` gets the integer logits [n, V] of the passes in order,
         also those over the prompt.
         """
-        model = self._model
-        ids = self._encode(prompt)
+        model, ids = self._model, self._encode(prompt)
         eos = model.eos if eos == OWN_EOS else eos
         options = _turn_options(sampling, penalties, logprobs, every=on_logits is not None)
         scorer, watch = self._scorer(logprobs), StopText(stop)
@@ -252,8 +251,7 @@ class Session:
             check_input(self, ids, max_new_tokens, eos)
             device.check(options)
             start = self.position + (self.pending is not None)
-            before, ingested, prompt_scores = start + len(ids), None, None
-            left = ids
+            before, left, ingested, prompt_scores = start + len(ids), ids, None, None
             if prompt_logprobs is not None:
                 ingested, prompt_scores = self._ingest(device, ids, prompt_logprobs, on_logits)
                 left = []
@@ -291,9 +289,8 @@ class Session:
             check_input(self, ids, 1, None)
             device.check(options)
             for first in range(0, len(ids), CHUNK):
-                last = first + CHUNK >= len(ids)
-                turn = device.turn(ids[first : first + CHUNK], int(last), options=options)
-                rows.append(present(turn.result.logits))
+                part, last = ids[first : first + CHUNK], first + CHUNK >= len(ids)
+                rows.append(present(device.turn(part, int(last), options=options).result.logits))
             self.restore(before, tokens_before)
         return np.concatenate(rows)[-len(ids) :]  # without the row of a token that was pending
 
@@ -325,11 +322,10 @@ class Session:
         for first in range(0, len(ids), CHUNK):
 
             def on_step(result: RunResult) -> None:
-                logits = present(result.logits)
                 if on_logits is not None:
-                    on_logits(logits)
+                    on_logits(present(result.logits))
                 count = len(scores)
-                scores.extend(map(scorer, ids[count:], logits))
+                scores.extend(map(scorer, ids[count:], present(result.logits)))
 
             one = device.turn(ids[first : first + CHUNK], 0, options=options, on_step=on_step)
             turn = one if turn is None else turn.then(one, ids)

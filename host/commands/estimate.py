@@ -10,6 +10,7 @@ import click
 import numpy as np
 
 from symlight.base.errors import UserError
+from symlight.base.optional import present
 from symlight.hw.config import Engine
 from symlight.model.config import OPTIONAL_SITES, ModelShape
 from symlight.model.reference import SITES, Reference
@@ -85,7 +86,11 @@ def package_densities(name: str) -> tuple[ModelShape, Densities]:
     )
     for token in np.random.default_rng(0).integers(0, shape.vocab, MEASURED_PASSES):
         result = reference.ingest(int(token), True)
-        active, out, head = active + result.active, out + result.out_active, head + result.head_active
+        active, out, head = (
+            active + result.active,
+            out + result.out_active,
+            head + present(result.head_active),
+        )
     inputs = np.array([shape.ffn if site == "down" else shape.width for site in SITES])
     out = np.where(
         [block.out_threshold for block in model.blocks], out / (shape.width * MEASURED_PASSES), 1.0

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from symlight.base.optional import present
 from symlight.hw.channel.runs import SCALE_BEATS
 from symlight.hw.compiler.image import head_space
 from symlight.hw.compiler.layout import Layout, MatrixPlan
@@ -295,7 +296,7 @@ class PassModel:
         """The active rows of every head tile, and its scales behind them. A tile is picked again from the
         buffered words when the one before it is."""
         lat, layout, lanes = self._l, self._layout, self._engine.lanes
-        a, g = self._head_active
+        a, g = present(self._head_active)
         active = np.zeros((self._passes, layout.head_words * lanes), bool)
         active[:, : a.shape[1]] = a
         active[:, layout.width_words * lanes :][:, : g.shape[1]] = g

@@ -162,9 +162,10 @@ def _speeds(cells: dict) -> list[str]:
     columns = [f"p{prefix}_{threads}t" for threads in (1, 2) for prefix in PREFIXES]
     rows = []
     for engine, title in ENGINES.items():
-        speeds = [cells.get(f"{engine}_{column}") for column in columns]
+        found = [cells.get(f"{engine}_{column}") for column in columns]
+        speeds = [speed for speed in found if speed]
         memory = cells.get(f"memory_{engine}")
-        if all(speeds) and memory:
+        if len(speeds) == len(found) and memory:
             shown = [f"{1 / speed['seconds']:.0f}" for speed in speeds]
             rows.append(f"| {' | '.join([title, *shown, format(memory['peak_mb'], '.0f')])} |")
     if not rows:

@@ -61,7 +61,8 @@ class Plan:
         )
 
     def to_json(self) -> dict:
-        return json.loads(json.dumps(asdict(self)))
+        data: dict = json.loads(json.dumps(asdict(self)))  # tuples become lists
+        return data
 
 
 @dataclass

@@ -128,12 +128,12 @@ class _Ask:
                             started = True
                             yield part
                         continue
-                    events = part.split(EVENT_END)[:-1] if self._stream else [part]
-                    fresh = events[max(0, given - seen) :]  # the others have gone out before
-                    seen += len(events)
+                    pieces = _events(part) if self._stream else [part]
+                    fresh = pieces[max(0, given - seen) :]  # the others have gone out before
+                    seen += len(pieces)
                     given = max(given, seen)
                     if fresh:
-                        yield b"".join(one + EVENT_END for one in fresh) if self._stream else part
+                        yield b"".join(fresh)
                 return
             except (RayError, RayServeException):
                 if attempt == TRIES - 1 or (started and not self._repeatable):
@@ -144,6 +144,12 @@ class _Ask:
     def _repeatable(self) -> bool:
         """A second answer has the same events: one per token of one text."""
         return self._stream and self._single
+
+
+def _events(part: bytes) -> list[bytes]:
+    """The events in a part of a stream; what is no event (the body of a refusal) is one piece."""
+    *whole, rest = part.split(EVENT_END)
+    return [one + EVENT_END for one in whole] + ([rest] if rest else [])
 
 
 def _conversation(request: Request, data: dict) -> str:

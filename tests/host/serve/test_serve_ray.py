@@ -68,6 +68,12 @@ def _text(answer: httpx.Response, stream: bool) -> str:
     return "".join(json.loads(event[6:])["choices"][0]["text"] for event in events[:-2])
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_refusals_come_through(address, stream):
+    answer = httpx.post(f"{address}/v1/completions", json=BODY | {"stream": stream, "n": 0}, timeout=60)
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == "n"
+
+
 def test_a_killed_replica_loses_no_request(address):
     import symlight
 

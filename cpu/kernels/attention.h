@@ -84,13 +84,17 @@ inline void four_dots(const int8_t* const k[4], const int8_t* q, int d, int firs
 }
 
 // dots[head][slot] of all populated slots: reads the ring from end to end.
-inline void attention_dots(const Model& m, int first, int last, const int8_t* q, const int8_t* ring, int populated,
-                           AttentionBuffers& b) {
+// The values of the same slots are fetched meanwhile unless `values` is null.
+inline void attention_dots(const Model& m, int first, int last, const int8_t* q, const int8_t* ring,
+                           const int8_t* values, int populated, AttentionBuffers& b) {
     const int d = m.head_width, read = (last - 1) * d + (d + kVector - 1) / kVector * kVector;  // of a row
     const int8_t* end = ring + int64_t(m.slots) * m.width;
     for (int slot = 0; slot < populated; slot += 4) {
         const int8_t* k[4];
         for (int r = 0; r < 4; r++) k[r] = ring + int64_t(std::min(slot + r, populated - 1)) * m.width;
+        if (values)
+            for (int r = 0; r < 4; r++)
+                for (int at = first * d; at < last * d; at += kLine) prefetch_far(values + (k[r] - ring) + at);
         if (k[3] + read <= end)
             four_dots<false>(k, q, d, first, last, end, slot, b);
         else
@@ -178,14 +182,15 @@ inline void scaled(const int32_t* __restrict num, int count, double scale, int32
     for (int i = 0; i < count; i++) o[i] = rounded(num[i] * scale, 31);
 }
 
-// o [D], with 6 fraction bits, of heads [first, last). q [D]; the rings [slots][D] hold the token already.
+// o [D], with 6 fraction bits, of heads [first, last). q [D]; the rings [slots][D] hold the token already. `cold`: no
+// earlier token of this pass has read them.
 inline void attention(const Model& m, int first, int last, const int8_t* q, const int8_t* ring_k, const int8_t* ring_v,
-                      int64_t position, int32_t* o, AttentionBuffers& b) {
+                      int64_t position, bool cold, int32_t* o, AttentionBuffers& b) {
     const int d = m.head_width;
     const int populated = int(std::min<int64_t>(position + 1, m.slots));
     ring_distances(m, position, populated, b.distances);
     pad_queries(m, first, last, q, b);
-    attention_dots(m, first, last, q, ring_k, populated, b);
+    attention_dots(m, first, last, q, ring_k, cold ? ring_v : nullptr, populated, b);
     for (int head = first; head < last; head++) {
         int32_t* dots = b.dots[head - first];
         const int64_t den = attention_weights(1 << m.score_frac, kKeyBias * b.totals[head - first], m.slopes[head],

@@ -60,6 +60,9 @@ inline void sweep(const Matrix& m, const int32_t* rows, const uint8_t* words, co
 inline void rows_one(const Matrix& m, const Events& e, int32_t* acc, int begin, int end) {
     const Vec start = spread(-kWeightBias * e.totals[0]);
     for (int o = 0; o < end - begin; o += kLanes) store(acc + o, start);
+    if (e.groups >= 2)  // later rows are fetched in time, by the sweep before theirs
+        for (int o = begin; o < end; o += kStrip)
+            for (int r = 0; r < 8; r++) prefetch(m.data + e.rows[r] * m.stride + o);
     int g = 0;
     for (; g + 2 <= e.groups; g += 2) {
         const int next = std::min(g + 2, std::max(e.groups - 2, 0));

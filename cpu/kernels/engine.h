@@ -235,7 +235,8 @@ class Engine {
         std::copy(k + from, k + to, item.ring_k + slot + from);
         std::copy(v + from, v + to, item.ring_v + slot + from);
         int32_t* o = own.output.data();
-        attention(m_, first, last, q, item.ring_k + ring, item.ring_v + ring, item.position, o, own.attention);
+        const bool cold = t == 0 || items_[t - 1].ring_v != item.ring_v;
+        attention(m_, first, last, q, item.ring_k + ring, item.ring_v + ring, item.position, cold, o, own.attention);
         mixture(o + from, b.mix_o, h + from, b.mix_h, b.mix_threshold, to - from,
                 shared_.mixed[t] + from);
     }

@@ -5,7 +5,7 @@ tokens agree, the better the guess; how good it is is learnt from the text itsel
 comes shows whether the guess was right. A draft goes on while all of it is likely enough to be accepted.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 SHORTEST, LONGEST = 2, 8  # tokens at the end of the text that must agree; more than LONGEST count as LONGEST
 MOST = 15  # drafted tokens
@@ -84,3 +84,22 @@ class NgramDrafts:
             place = self._next + index  # behind the text comes the draft itself, so that a refrain goes on
             draft.append(text[place] if place < len(text) else draft[place - len(text)])
         return draft
+
+
+class KnownDrafts:
+    """Proposes tokens that somebody else has chosen already, until the model chooses another one."""
+
+    def __init__(self, tokens: Sequence[int], most: int):
+        self._tokens, self._most, self._at = list(tokens), most, 0
+
+    def append(self, tokens: Iterable[int]) -> None:
+        """The model chose these tokens."""
+        for token in tokens:
+            if self._at < len(self._tokens) and self._tokens[self._at] == token:
+                self._at += 1
+            else:
+                self._tokens, self._at = [], 0
+
+    def propose(self, most: int) -> list[int]:
+        """The next of them, up to `most`."""
+        return self._tokens[self._at : self._at + min(most, self._most)]

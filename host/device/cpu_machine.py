@@ -1,9 +1,11 @@
 """The CPU engine as a machine: `--device cpu`, or `cpu:THREADS`."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from symlight.base.optional import present
-from symlight.cpu.drafts import MOST, NgramDrafts
+from symlight.cpu.drafts import MOST, KnownDrafts, NgramDrafts
 from symlight.cpu.engine import CHUNK, Engine, Fed, Feed, Session, Undo, Want
 from symlight.model.config import ModelShape
 from symlight.model.reference import SITES
@@ -29,7 +31,7 @@ class Run:
         engine: Engine,
         session: Session,
         options: RunOptions,
-        drafts: NgramDrafts | None = None,
+        drafts: NgramDrafts | KnownDrafts | None = None,
         undo: Undo | None = None,
     ):
         self._engine, self._session, self._options = engine, session, options
@@ -140,6 +142,7 @@ class CpuMachine(HostMachine):
     def __init__(self, engine: Engine, name: str = "cpu", drafts: bool = False):
         self.engine, self.name, self.shape = engine, name, engine.shape
         self._undo = Undo(engine.shape, MOST + 1) if drafts else None
+        self._guess: list[int] = []
         self.reset()
 
     @property
@@ -160,13 +163,23 @@ class CpuMachine(HostMachine):
         self, prompt: list[int], n_new: int, eos: int | None, on_token: OnToken | None, options: RunOptions
     ) -> Outcome:
         inputs = [*([] if self.pending is None else [self.pending]), *prompt]
-        run = Run(self.engine, self._session, options, self._drafts, self._undo)
+        drafts: NgramDrafts | KnownDrafts | None = self._drafts
+        undo, known = self._undo, self._guess
+        self._guess = []
+        if known and self._drafts is None:
+            drafts, undo = KnownDrafts(known, CHUNK - 1), Undo(self.shape, min(CHUNK, len(known) + 1))
+        run = Run(self.engine, self._session, options, drafts, undo)
         run.ingest(inputs[:-1])
         self._session.state.pending = inputs[-1]
         if self._drafts is not None:
             self._drafts.append(prompt)
         reason = run.generate(n_new, eos, on_token)
-        return Outcome(run.tokens, reason, run.passes, run.active, run.rows, run.drafts)
+        fared = None if self._drafts is None else run.drafts
+        return Outcome(run.tokens, reason, run.passes, run.active, run.rows, fared)
+
+    def guess(self, tokens: Sequence[int]) -> None:
+        """As the base says: passes over many of these tokens at once verify them, as they do drafts."""
+        self._guess = [token for token in tokens if 0 <= token < self.shape.vocab]
 
     def replace_pending(self, token: int) -> None:
         super().replace_pending(token)

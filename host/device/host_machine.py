@@ -69,6 +69,9 @@ class HostMachine:
         """Ingest the pending token and `prompt`, and generate; the newest token stays pending."""
         raise NotImplementedError
 
+    def guess(self, tokens: Sequence[int]) -> None:
+        """What the next run probably generates. It changes nothing but how long that takes."""
+
     def run(
         self,
         prompt: Sequence[int],

@@ -14,6 +14,7 @@ from symlight.model.state import State
 from symlight.model.weights import IntegerModel
 
 from .choosing import PLAIN, RunOptions
+from .host_machine import HostMachine
 from .machine import Machine, RunResult
 from .reference_machine import ReferenceMachine
 
@@ -83,6 +84,8 @@ class Verifier:
         """Run the reference on the same input; compare tokens, stop reason, counts of events and passes,
         position, pending token and logits."""
         before = self._reference.read_state()
+        if isinstance(self._reference, HostMachine):
+            self._reference.guess(result.tokens)
         expected = self._reference.run(prompt, n_new, eos, options=options)
         self._last = before, list(prompt), expected.tokens
         what = _token_difference(result, expected)

@@ -1,5 +1,7 @@
 """`--device cpu`: the runs of the reference, in everything that a run gives."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from symlight.host.device.choosing import Logits, RunOptions
 from symlight.host.device.cpu_machine import CpuMachine
 from symlight.host.device.packages import open_package
 from symlight.host.device.reference_machine import ReferenceMachine
+from symlight.host.device.verify import VerificationError, Verifier
 from symlight.model.sampling import SamplerSettings, SamplingOptions
 
 SETTINGS = SamplerSettings.of(SamplingOptions(temperature=0.8, seed=5), 1e-5)
@@ -51,6 +54,32 @@ def test_runs(pair, logits, settings):
     options = RunOptions(settings, logits)
     for prompt, n_new in (([3], 5), ([], 3), ([1, 2, 3], 0), ([], 2), (list(range(CHUNK + 9)), 4)):
         both(pair, prompt, n_new, None, options=options)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("settings", [None, SETTINGS], ids=["greedy", "sampled"])
+@pytest.mark.parametrize("wrong", [None, 0, 4, 19])
+def test_a_guess_changes_only_the_time(pair, model, settings, wrong):
+    options, eos = RunOptions(settings, Logits.ALL), None
+    guess = ReferenceMachine(model).run([3, 1, 4], 20, eos, options=options).tokens
+    if wrong is not None:
+        guess[wrong] = (guess[wrong] + 1) % model.shape.vocab
+    pair[0].guess(guess)
+    run, passes = pair[0].engine.run, []
+    pair[0].engine.run = lambda feeds: passes.append(feeds) or run(feeds)
+    both(pair, [3, 1, 4], 20, eos, options=options)
+    # the prompt, the guessed tokens, and after a wrong one a pass for each token
+    assert len(passes) == 2 + (0 if wrong is None else 19 - wrong)
+    both(pair, [], 3, eos, options=options)  # the guess was for one run
+
+
+def test_a_wrong_token_is_found_though_it_was_guessed(pair, model):
+    device = pair[1]
+    result = device.run([3], 8, None)
+    tokens = [*result.tokens[:5], (result.tokens[5] + 1) % model.shape.vocab, *result.tokens[6:]]
+    verifier = Verifier(model, golden=pair[0])
+    with pytest.raises(VerificationError, match=f"token 5 differs: the device says {tokens[5]}"):
+        verifier.check_run(device, [3], 8, None, replace(result, tokens=tokens))
 
 
 @pytest.mark.timeout(60)

@@ -244,7 +244,8 @@ device_options = _apply(
 # The devices on which an option has an effect; an option of a simulated card that is not here has one on all.
 _EFFECT = {
     **dict.fromkeys(("card", "build", "hbm", "refresh_seed"), ("sim",)),
-    **dict.fromkeys(("gather", "kv", "watchdog", "time_limit"), ("sim", "xrt", "serial")),
+    **dict.fromkeys(("gather", "kv"), ("sim", "xrt")),
+    **dict.fromkeys(("watchdog", "time_limit"), ("sim", "xrt", "serial")),
     "xclbin": ("xrt",),
     "bitstream": ("serial",),
 }

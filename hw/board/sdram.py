@@ -101,7 +101,7 @@ class SdramController(wiring.Component):
         """Requests cut at the ends of rows: (valid, segment, taken)."""
         address_bits = len(self.requests.p.address)
         column_bits = self._chip.column_bits - self._beat_bits
-        held, settled, taken = Signal(), Signal(), Signal()
+        held, settled, taken = Signal(), Signal(2), Signal()  # two cycles: room, then its comparison
         request = Signal.like(self.requests.p)
         room, first = Signal(column_bits + 1), Signal(BURST_BITS)
         rest = Signal(address_bits - column_bits)
@@ -109,7 +109,6 @@ class SdramController(wiring.Component):
         m.d.comb += [
             self.requests.ready.eq(~held),
             rest.eq(request.address[column_bits:]),
-            room.eq((1 << column_bits) - request.address[:column_bits]),
             segment.write.eq(request.write),
             segment.column.eq(request.address),
             segment.bank.eq(rest),
@@ -117,7 +116,11 @@ class SdramController(wiring.Component):
             segment.beats.eq(first),
             segment.data.eq(request.data),
         ]
-        m.d.sync += [settled.eq(held & ~taken), first.eq(Mux(request.beats > room, room, request.beats))]
+        m.d.sync += [
+            settled.eq(Mux(held & ~taken, Cat(1, settled), 0)),
+            room.eq((1 << column_bits) - request.address[:column_bits]),
+            first.eq(Mux(request.beats > room, room, request.beats)),
+        ]
         with m.If(~held):
             m.d.sync += [held.eq(self.requests.valid), request.eq(self.requests.p)]
         with m.If(taken):
@@ -126,7 +129,7 @@ class SdramController(wiring.Component):
                 request.beats.eq(request.beats - first),
                 request.address.eq((rest + 1) << column_bits),
             ]
-        return held & settled, segment, taken
+        return settled[-1], segment, taken
 
     def _columns(self, m):
         """The column stage: a READ or WRITE every `words` cycles."""
@@ -183,7 +186,7 @@ class SdramController(wiring.Component):
     def _prepare(self, m, segments):
         """Power-up, then segment by segment: its row is opened beside the column stage."""
         t, chip, following = self._cycles, self._chip, self._next
-        self._count = Signal(range(t.power_up + 1))  # cycles that the state still waits
+        self._count = Signal(range(max(t.rfc, t.rcd, t.rp, chip.mrd_cycles) + 1))  # cycles of a wait
         self._due, self._opened = Signal(), Signal(1 << chip.bank_bits)
         self._rows = Array(Signal(chip.row_bits, name=f"row{b}") for b in range(1 << chip.bank_bits))
         self._ras = Signal(range(t.ras + 1))  # cycles until the row opened last may be closed
@@ -204,6 +207,8 @@ class SdramController(wiring.Component):
             self._hit.eq(self._was_open & (row == following.row)),
             self._free.eq((guards[following.bank] == 0) & (self._ras == 0) & ~used),
         ]
+        age, self._powered = Signal(range(t.power_up + 1)), Signal()
+        m.d.sync += [age.eq(age + ~self._powered), self._powered.eq(self._powered | (age == t.power_up))]
         with m.FSM(init="POWER"):
             self._power_up(m)
             self._refresh(m)
@@ -218,12 +223,9 @@ class SdramController(wiring.Component):
 
     def _power_up(self, m):
         """Wait, close, refresh some times, set the mode."""
-        chip, t = self._chip, self._cycles
+        chip = self._chip
         with m.State("POWER"):
-            m.d.sync += self._count.eq(t.power_up)
-            m.next = "SETTLE"
-        with m.State("SETTLE"):
-            with m.If(self._count == 0):
+            with m.If(self._powered):
                 m.next = "CLOSE"
         with m.State("SET MODE"):
             mode = chip.cas_latency << 4 | self._beat_bits  # sequential bursts of `words`

@@ -22,6 +22,7 @@ PROMPT = ("--prompt", "the word", "--max-new-tokens", 1)
         ("--watchdog", 5000),
         ("--time-limit", 1),
         ("--xclbin", "/nothing"),
+        ("--bitstream", "/nothing"),
     ],
 )
 def test_options_of_another_device_are_refused(generate, device, option):
@@ -32,6 +33,7 @@ def test_options_of_another_device_are_refused(generate, device, option):
 def test_options_of_a_card_and_of_the_simulated_one(generate, on_card):
     assert generate(*PROMPT, "--xclbin", "x", device="sim").error().startswith("--xclbin has no effect")
     assert on_card(*PROMPT, "--card", "sim4").error().startswith("--card has no effect on device 'xrt:0'")
+    assert generate(*PROMPT, "--kv", "full", device="serial:x").error().startswith("--kv has no effect")
     assert on_card(*PROMPT, "--watchdog", 5000, "--time-limit", 60).code == 0
 
 

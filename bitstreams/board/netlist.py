@@ -43,5 +43,5 @@ def build_netlist(
 ) -> BoardLibrary:
     """Synthesise, verilate and compile the netlist of `board`; kept in the cache by content."""
     text, build_id = synthesised(board, folder)
-    path = build_library(BOARD_MODULE, text, HARNESS, cache=cache, optimise="-O1", progress=progress)
+    path = build_library(BOARD_MODULE, text, HARNESS, cache=cache, optimise="-O1", jobs=1, progress=progress)
     return BoardLibrary(path, board, board.engine, build_id)

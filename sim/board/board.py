@@ -49,6 +49,7 @@ def build_board(
     cache: Path | None = None,
     assertions: bool = True,
     optimise: str = "-O3",
+    jobs: int | None = None,
     progress: Progress | None = None,
 ) -> BoardLibrary:
     """Generate, verilate and compile `board`; kept in the cache by content."""
@@ -60,6 +61,7 @@ def build_board(
         cache=cache,
         assertions=assertions,
         optimise=optimise,
+        jobs=jobs,
         progress=progress,
     )
     return BoardLibrary(path, board, board.engine, build_id)

@@ -1,6 +1,7 @@
 """Shared libraries of verilated board parts with the SDRAM's model; kept in the cache by content."""
 
 import hashlib
+import os
 import shutil
 from pathlib import Path
 
@@ -23,6 +24,7 @@ def build_library(
     cache: Path | None = None,
     assertions: bool = True,
     optimise: str = "-O3",
+    jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """The shared library of module `top`, verilated with class prefix V`top` and the C++ files `harness`.
@@ -35,6 +37,8 @@ def build_library(
         Its text, with everything that it instantiates.
     harness : tuple of str
         File names beside this one: C++ files and headers.
+    jobs : int
+        Compilers at a time; default the number of processors.
     """
     tools = Tools()
     flags = (
@@ -58,7 +62,9 @@ def build_library(
             tools.link(folder)
             tools.verilate(folder, flags, progress)
             objects = folder / "objects"
-            tools.compile(objects, f"V{top}", {"OPT_FAST": optimise, **OPTIMISE}, 2, progress)
+            tools.compile(
+                objects, f"V{top}", {"OPT_FAST": optimise, **OPTIMISE}, jobs or os.cpu_count() or 1, progress
+            )
             if not (objects / library).is_file():
                 raise UserError(f"building the simulator: make ended well, but did not write {library}")
             shutil.move(objects / library, entry / library)

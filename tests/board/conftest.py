@@ -23,7 +23,7 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session")
 def library():
     """The verilated board, with its assertions."""
-    return build_board(board("ulx3s-85f"), cache=CACHE / "models", optimise="-O1")
+    return build_board(board("ulx3s-85f"), cache=CACHE / "models", optimise="-O1", jobs=1)
 
 
 @pytest.fixture

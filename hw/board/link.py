@@ -18,7 +18,7 @@ from .protocol import MAX_PAYLOAD, SENDS, WORD_BYTES, Hello, LinkStatus, Operati
 from .sdram_ports import request_layout
 from .uart import UartReceiver, UartTransmitter
 
-WAITING = 64  # bytes that come while a request is done, or its reply is on the line
+WAITING = 256  # bytes that come while a request is done, or its reply is on the line
 
 
 class Link(wiring.Component):
@@ -206,14 +206,15 @@ class Link(wiring.Component):
                 m.next = "WRITE"
 
     def _memory(self, m):
-        memory = self.memory
+        memory, writes = self.memory, Signal()
         m.d.comb += [
+            memory.p.write.eq(writes),
             memory.p.address.eq(self._address >> exact_log2(self._beat_bytes)),
             memory.p.beats.eq(1),
             memory.p.data.eq(self._unit),
         ]
         with m.State("WRITE"):
-            m.d.comb += [memory.valid.eq(1), memory.p.write.eq(1)]
+            m.d.comb += [memory.valid.eq(1), writes.eq(1)]
             with m.If(memory.ready):
                 m.next = "STEP"
         with m.State("READ"):

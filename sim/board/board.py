@@ -102,7 +102,8 @@ class SimulatedBoard:
     def receive(self, room: int = 1 << 16) -> bytes:
         """Bytes that the board has sent."""
         buffer = ctypes.create_string_buffer(room)
-        return buffer.raw[: self._c.sb_receive(self._handle, buffer, room)]
+        count = self._c.sb_receive(self._handle, buffer, room)
+        return buffer.raw[:count]
 
     def run(self, cycles: int, *, wanted: int = 0) -> None:
         """At most so many kernel cycles; with `wanted`, until so many bytes have come."""

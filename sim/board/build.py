@@ -44,6 +44,7 @@ def build_library(
     flags = (
         *("--cc", "--exe", "--top-module", top, "--prefix", f"V{top}", "-o", f"lib{top}.so"),
         *VERILATOR_FLAGS,
+        "-Werror-ALWNEVER",  # a constant in a part of a signal: it would never be assigned
         *(("--assert", f"-D{CHECKS}") if assertions else ("--no-assert",)),
         *("-CFLAGS", f"{' '.join(CXX_FLAGS)} -I..", "-LDFLAGS", "-shared -Wl,-Bsymbolic -pthread"),
         f"{top}.v",

@@ -78,8 +78,9 @@ class EventList {
         int64_t events_of_all = nonzeros(e, inputs);
         for (int t = 1; t < vectors; t++) events_of_all += unite(any_.data(), e + t * stride, inputs);
         shared_.choose(any_.data(), inputs, all);
-        // In operations on a vector of the processor: four rows of a strip are loaded, interleaved and multiplied.
-        const int64_t apart = events_of_all * (14 + 4 * kDotCost);
+        // In operations on a vector of the processor: four rows of a strip are loaded, interleaved and multiplied. Rows
+        // that are read again and again wait for a cache, too (measured).
+        const int64_t apart = events_of_all * (28 + 4 * kDotCost);
         const int64_t together = int64_t(shared_.count) * (18 + 4 * vectors * kDotCost);
         apart_ = !all && apart < together;
         straight_ = !apart_ && shared_.count >= inputs - inputs / 16;

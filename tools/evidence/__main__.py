@@ -12,6 +12,7 @@ from symlight.base.provenance import commit
 from .collect import lint_of, synthesis, verilog_of
 from .page import page, read_results
 from .place import SEED, place_all
+from .power import with_table
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("lint", "synthesis", "place")
@@ -54,6 +55,9 @@ def main(card: str, build: str, only: tuple, out: Path, cache: Path) -> None:
     if "place" in wanted:
         _write(out / "place.json", about | {"seed": SEED, "modules": place_all(card, cache, say)})
     write_whole(out / "README.md", page(read_results(out)))
+    if out == ROOT / "docs" / "evidence":
+        document = out / "power.md"
+        write_whole(document, with_table(document.read_text(), out))
     say(f"written: {out}")
 
 

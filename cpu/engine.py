@@ -9,7 +9,7 @@ fed.tokens[0]        # the greedy token after 9
 import ctypes
 import os
 from collections.abc import Sequence
-from ctypes import c_int32
+from ctypes import Structure, c_int32
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -39,7 +39,8 @@ class Want(Enum):
 
 
 def _address(array: np.ndarray) -> int:
-    return array.__array_interface__["data"][0]  # in half the time of array.ctypes.data
+    address: int = array.__array_interface__["data"][0]  # in half the time of array.ctypes.data
+    return address
 
 
 class Session:
@@ -62,7 +63,7 @@ class Undo:
 
     def __init__(self, shape: ModelShape, tokens: int):
         layered = (tokens, shape.layers, shape.width)
-        self._arrays = {
+        self._arrays: dict[str, np.ndarray] = {
             "undo_membrane": np.zeros((tokens, shape.width), np.int16),
             "undo_decay": np.zeros(layered, np.int16),
             "undo_k": np.zeros(layered, np.int8),
@@ -70,7 +71,7 @@ class Undo:
         }
         self._places = [(name, _address(array), array.strides[0]) for name, array in self._arrays.items()]
 
-    def place(self, part: abi.Part, first: int) -> None:
+    def place(self, part: Structure, first: int) -> None:
         """Point the part at the records of tokens `first` and following."""
         for name, address, stride in self._places:
             setattr(part, name, address + stride * first)
@@ -244,8 +245,9 @@ class _Feeding:
         )
         if feed.logits:
             self.fed.logits = np.empty((_wanted(feed), shape.vocab), np.int64)
+        self._best: ctypes.Array[c_int32] | tuple[()] = ()
 
-    def part(self, count: int) -> abi.Part:
+    def part(self, count: int) -> Structure:
         """The next `count` tokens."""
         feed, first = self._feed, self.done
         self._now = count

@@ -15,7 +15,7 @@ from ctypes import (
     c_void_p,
 )
 
-_NAMES = {
+_NAMES: dict[type, str] = {
     c_double: "double",
     c_float: "float",
     c_int8: "int8_t",
@@ -60,7 +60,7 @@ class Interface:
         lines += [f"enum {name} {{ {', '.join(values)} }};" for name, values in self._enums.items()]
         for made in self.structures:
             lines.append(f"struct {made.__name__} {{")
-            lines += [f"    {self._member(made, field, kind)};" for field, kind in made._fields_]
+            lines += [f"    {self._member(made, *member[:2])};" for member in made._fields_]
             lines += ["};", f"static_assert(sizeof({made.__name__}) == {ctypes.sizeof(made)});", ""]
         return "\n".join([*lines, f"}}  // namespace {self._namespace}", ""])
 
@@ -68,6 +68,6 @@ class Interface:
         owner = made.__name__
         if kind is c_void_p:
             return f"{'' if owner in self._mutable else 'const '}{self._pointees[owner, field]}* {field}"
-        if hasattr(kind, "_length_"):
-            return f"{_NAMES[kind._type_]} {field}[{kind._length_}]"
+        if issubclass(kind, ctypes.Array):
+            return f"{_NAMES[vars(kind)['_type_']]} {field}[{kind._length_}]"
         return f"{_NAMES.get(kind, kind.__name__)} {field}"

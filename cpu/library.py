@@ -1,7 +1,9 @@
 """The compiled kernels, as functions."""
 
 import ctypes
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +37,10 @@ class Library:
             function = getattr(self._handle, f"symlight_{name}")
             function.restype, function.argtypes = result, arguments
             setattr(self, name, function)
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Callable[..., Any]: ...  # of _FUNCTIONS
 
     def checksum(self, data: np.ndarray, copy: np.ndarray | None = None, threads: int = 1) -> str:
         """16 hex digits of uint8 data; the data also goes to `copy` when that is given, in the same reading.

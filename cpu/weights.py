@@ -2,6 +2,7 @@
 
 import ctypes
 import mmap
+from ctypes import Structure
 
 import numpy as np
 
@@ -70,7 +71,7 @@ class Weights:
         """Bytes from the first matrix to the end of the last: what a pass reads when it reads every row."""
         return self._places["fused"].offset + self._places["fused"].bytes
 
-    def structure(self, every_row: bool = False) -> abi.Model:
+    def structure(self, every_row: bool = False) -> Structure:
         """What the kernels take; valid as long as this object lives."""
         shape, numerics = self.shape, self.numerics
         blocks = (abi.Block * shape.layers)(*(self._block(layer) for layer in range(shape.layers)))
@@ -94,16 +95,16 @@ class Weights:
     def _address(self, name: str) -> int:
         return self.buffer.ctypes.data + self._places[name].offset
 
-    def _matrix(self, name: str) -> abi.Matrix:
+    def _matrix(self, name: str) -> Structure:
         kind = name.rpartition(".")[2]
         inputs, outputs = matrix_sizes(self.shape)[kind]
         stride = row_stride(outputs) if kind in self.by_row else 0
         return abi.Matrix(self._address(name), stride, inputs, outputs, kind in self.by_row)
 
-    def _block(self, layer: int) -> abi.Block:
+    def _block(self, layer: int) -> Structure:
         here = f"{layer}."
         values: dict = {name: self._matrix(here + name) for name in ("qkv", "decay", "out", "up", "down")}
-        for name, _ in abi.Block._fields_:
+        for name, *_ in abi.Block._fields_:
             section = self._places.get(here + name)
             if section is not None and len(section.dims) == 1:
                 values[name] = self._address(here + name)
@@ -117,7 +118,7 @@ class Weights:
         values["mix_threshold"] = self._array(here + "mix_threshold")[0]
         return abi.Block(**values)
 
-    def _head(self) -> abi.Head:
+    def _head(self) -> Structure:
         names = ("prior_scale", "fused_scale", "gelu_table")
         return abi.Head(
             prior=self._matrix("prior"),

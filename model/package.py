@@ -13,6 +13,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as tensor_bytes
 
 from symlight.base.errors import UserError, in_words
+from symlight.base.optional import present
 
 from .config import OPTIONAL_SITES, ModelShape, Numerics
 from .package_folder import (
@@ -95,7 +96,7 @@ class Package:
     def encode(self, text: str, *, continues: bool = False) -> list[int]:
         """Token ids of a text as a session ingests it: with the beginning-of-sequence token first if the
         package says so, unless the text `continues` a session."""
-        first = [self.meta.bos] if self.meta.prepend_bos and not continues else []
+        first = [present(self.meta.bos)] if self.meta.prepend_bos and not continues else []
         return first + self.tokenizer.encode(text, continues=continues)
 
     @cached_property
@@ -121,7 +122,7 @@ def save_package(
     """Write a package to `path`, all or nothing. An older package there is replaced, other things refused."""
     version = _version(meta, model.event_sites)
     with written_folder(Path(path), V2, load_package, version=version) as folder:
-        config = {"shape": model.shape.to_json(), "numerics": model.numerics.to_json()}
+        config: dict[str, object] = {"shape": model.shape.to_json(), "numerics": model.numerics.to_json()}
         config |= {name: getattr(meta, name) for name in _fields(version)}
         if version >= 3:
             config["event_sites"] = list(model.event_sites)

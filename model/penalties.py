@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from symlight.base.errors import UserError
+from symlight.base.optional import present
 
 from .sampling import SamplerSettings, choose
 
@@ -97,8 +98,8 @@ def penalised(
     for token, count in counts.items():
         lowered = _units(penalties.presence, logit_scale) + count * _units(penalties.frequency, logit_scale)
         changed[token] = _clamped(int(changed[token]) - lowered)
-    for token, value in penalties.bias.items():
-        changed[token] = _clamped(int(changed[token]) + _units(value, logit_scale))
+    for token, bias in penalties.bias.items():
+        changed[token] = _clamped(int(changed[token]) + _units(bias, logit_scale))
     return changed
 
 
@@ -113,7 +114,7 @@ def choose_penalised(
 
 
 def _units(value: float, logit_scale: float | None) -> int:
-    return round(Fraction(value) / Fraction(logit_scale)) if value else 0
+    return round(Fraction(value) / Fraction(present(logit_scale))) if value else 0
 
 
 def _clamped(value: int) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from symlight.base.errors import UserError
+from symlight.base.optional import present
 
 from . import ops
 from .config import MAX_POSITION
@@ -29,7 +30,7 @@ class ExactMatrix:
     def __init__(self, *weights: np.ndarray, input_bound: int = 127):
         worst = weights[0].shape[1] * 127 * input_bound
         # every partial sum, in any order, is below `worst`: no rounding happens
-        self._dtype = np.float32 if worst < 1 << 24 else np.float64
+        self._dtype: type[np.floating] = np.float32 if worst < 1 << 24 else np.float64
         self._transposed = np.concatenate([w.T for w in weights], axis=1).astype(self._dtype)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
@@ -165,7 +166,7 @@ class Reference:
         logits = self._head(c, seen)
         if trace is not None:
             trace.update(seen)
-        head_active = np.count_nonzero(seen["head.a"]), np.count_nonzero(seen["head.g"])
+        head_active = int(np.count_nonzero(seen["head.a"])), int(np.count_nonzero(seen["head.g"]))
         return PassResult(position, active, out_active, ops.argmax(logits), logits, head_active)
 
     def _block(self, layer: int, block: PreparedBlock, c, s, names: dict):
@@ -258,14 +259,14 @@ class Reference:
                 on_pass(result)
             if settings is None or not want_token:
                 return result.token
-            return choose(result.logits, settings, state.position)
+            return choose(present(result.logits), settings, state.position)
 
         for token in inputs[:-1]:
             one_pass(token, False)
         newest = inputs[-1]
         state.pending = newest
         while len(run.tokens) < n_new and run.stop_reason != STOP_EOS:
-            newest = one_pass(newest, True)
+            newest = present(one_pass(newest, True))
             state.pending = newest
             run.tokens.append(newest)
             if on_token is not None:

@@ -85,7 +85,7 @@ class SequenceBlock:
     def project(self, c: np.ndarray, m: np.ndarray) -> np.ndarray:
         """u [B, T, D] of the residual stream and the input of W_O: step 6."""
         block = self.prepared
-        self.out_active += np.count_nonzero(m)
+        self.out_active += int(np.count_nonzero(m))
         branch = ops.requantise(block.out(m), *block.out_scale)
         return ops.layer_norm(ops.residual_sum(c, branch), *block.attention_norm)
 

@@ -9,6 +9,7 @@ import json
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -45,17 +46,18 @@ class SavedSession:
 
     def to_bytes(self) -> bytes:
         """The .npz image, with the populated slots of the rings only."""
-        state, extra = self.state, {}
+        state = self.state
+        extra: dict[str, Any] = {}  # `savez` has an argument of another type among its arrays
         if self.sampling is not None:
             extra[SAMPLING] = np.frombuffer(json.dumps(self.sampling.to_json()).encode(), np.uint8)
         if self.tokens is not None:
             extra[TOKENS] = np.array(self.tokens, np.int32)
+        extra = {name: np.ascontiguousarray(state.meaningful(name)) for name in ARRAYS} | extra
         written = io.BytesIO()
         np.savez(
             written,
             position=np.int64(state.position),
             pending=np.int64(-1 if state.pending is None else state.pending),
-            **{name: np.ascontiguousarray(state.meaningful(name)) for name in ARRAYS},
             **extra,
         )
         return written.getvalue()

@@ -48,8 +48,8 @@ class State:
 
     def copy(self) -> "State":
         """An independent copy."""
-        arrays = [getattr(self, name).copy() for name in ARRAYS]
-        return State(self.shape, *arrays, position=self.position, pending=self.pending)
+        arrays = {name: getattr(self, name).copy() for name in ARRAYS}
+        return State(self.shape, **arrays, position=self.position, pending=self.pending)
 
     def meaningful(self, name: str) -> np.ndarray:
         """A view of what an array of `ARRAYS` holds: of a ring, the populated slots."""

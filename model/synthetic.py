@@ -103,6 +103,7 @@ class _Maker:
 
     def embedding(self) -> np.ndarray:
         size = (self.shape.vocab, self.shape.width)
+        x: np.ndarray
         if self.density["decay"] == 1:  # every step reaches the threshold
             x = self.rng.uniform(1.05, 3, size)
         else:

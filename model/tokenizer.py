@@ -21,6 +21,7 @@ _AS_IT_IS = b"\x1a\x04\x18\x00\x20\x00"
 
 def _each_byte(error: UnicodeError) -> tuple[str, int]:
     """SentencePiece's rule: each byte outside a character is one replacement character."""
+    assert isinstance(error, UnicodeDecodeError), "the rule is one of reading"
     return _REPLACEMENT * (error.end - error.start), error.end
 
 

@@ -9,6 +9,7 @@ import ctypes
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from ctypes import Structure
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,13 +54,13 @@ class SessionV1:
     """Everything that a session remembers. `arrays` are the fields of `abi.Session`."""
 
     arrays: dict[str, np.ndarray]
-    record: abi.Session
+    record: Structure
 
     @classmethod
     def new(cls, shape: V1Shape) -> "SessionV1":
         slots = -(-shape.slots // 16) * 16  # whole vectors
         per_head = (shape.layers, shape.heads, shape.head_width * slots)
-        arrays = {
+        arrays: dict[str, np.ndarray] = {
             "membrane": np.zeros(shape.width, np.float32),
             "decay": np.zeros((shape.layers, shape.width), np.float32),
             "keys": np.zeros(per_head, np.float32),  # pages that are never written take no memory
@@ -70,7 +71,8 @@ class SessionV1:
 
     @property
     def position(self) -> int:
-        return self.record.position
+        position: int = self.record.position
+        return position
 
     def copy(self) -> "SessionV1":
         """An independent session that stands where this one does."""
@@ -84,7 +86,7 @@ class SessionV1:
         self.record.position = 0
 
 
-def _record(arrays: dict[str, np.ndarray], slots: int, position: int) -> abi.Session:
+def _record(arrays: dict[str, np.ndarray], slots: int, position: int) -> Structure:
     pointers = {name: array.ctypes.data for name, array in arrays.items()}
     return abi.Session(**pointers, slots=slots, position=position)
 
@@ -141,7 +143,12 @@ class EngineV1:
         return SessionV1.new(self.shape)
 
     def run(
-        self, session: SessionV1, tokens: Sequence[int], *, wanted: int = 0, rows: int | None = None
+        self,
+        session: SessionV1,
+        tokens: Sequence[int] | np.ndarray,
+        *,
+        wanted: int = 0,
+        rows: int | None = None,
     ) -> np.ndarray:
         """Logits [wanted, rows] of the last `wanted` positions; `rows` of the vocabulary, default all.
 
@@ -198,7 +205,7 @@ class EngineV1:
                 list(others.map(read, range(self.threads)))
             return size * self.threads / (clock() - began)
 
-    def _checked(self, tokens: Sequence[int], position: int) -> np.ndarray:
+    def _checked(self, tokens: Sequence[int] | np.ndarray, position: int) -> np.ndarray:
         found = np.asarray(tokens, np.int64)
         if found.ndim != 1 or not len(found):
             raise UserError("there are no tokens to run; give at least one")

@@ -107,10 +107,10 @@ def profile(engine: EngineV1) -> ProfileV1:
     for name, (outputs, inputs) in names.head_matrices(shape).items():
         matrices[name] = {"share": 1.0, "bytes": float(outputs * inputs * item)}
         done, dense = done + outputs * inputs, dense + outputs * inputs
-    phases = {}
+    phases: dict[str, dict[str, float | None]] = {}
     for name, spent in zip(PHASES, engine.nanoseconds, strict=True):
         read = sum(matrices[matrix]["bytes"] for matrix in _PHASE_MATRICES.get(name, ()))
-        seconds = spent / 1e9 / count
+        seconds = float(spent) / 1e9 / count
         phases[name] = {
             "microseconds": seconds * 1e6,
             "bytes_per_second": read / seconds if read and seconds else None,

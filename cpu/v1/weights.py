@@ -2,6 +2,7 @@
 
 import ctypes
 import mmap
+from ctypes import Structure
 
 import numpy as np
 
@@ -35,7 +36,8 @@ class _Arena:
         """An array of zeros."""
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         start, self._next = self._next, self._next + _padded(size, _LINE)
-        return self._bytes[start : start + size].view(dtype).reshape(shape)
+        array: np.ndarray = self._bytes[start : start + size].view(dtype).reshape(shape)
+        return array
 
     def used(self) -> np.ndarray:
         """The bytes that were handed out."""
@@ -82,7 +84,7 @@ class Packed:
             total += max(by_output, by_input) + _LINE
         return total
 
-    def _block(self, layer: int) -> abi.Block:
+    def _block(self, layer: int) -> Structure:
         def name(part: str) -> str:
             return names.block(layer, part)
 
@@ -100,7 +102,7 @@ class Packed:
             gate=float(ops.sigmoid(self._read(name(names.GATE)))[0]),
         )
 
-    def _rows(self, *parts: str) -> abi.Matrix:
+    def _rows(self, *parts: str) -> Structure:
         """One or more matrices under each other, stored by output."""
         loaded = [self._package.matrix(part) for part in parts]
         scales = None if loaded[0][1] is None else np.concatenate([scale for _, scale in loaded])
@@ -115,7 +117,7 @@ class Packed:
             self._library.symlight_v1_blocks(weight.ctypes.data, packed.ctypes.data, outputs, inputs)
         return self._matrix(packed, scales, inputs, outputs, by_input=0)
 
-    def _columns(self, name: str) -> abi.Matrix:
+    def _columns(self, name: str) -> Structure:
         """A matrix stored by input."""
         weight, scale = self._package.matrix(name)
         outputs, inputs = weight.shape
@@ -126,7 +128,7 @@ class Packed:
         )
         return self._matrix(packed, scale, inputs, outputs, by_input=1)
 
-    def _matrix(self, packed, scale, inputs: int, outputs: int, by_input: int) -> abi.Matrix:
+    def _matrix(self, packed, scale, inputs: int, outputs: int, by_input: int) -> Structure:
         return abi.Matrix(
             data=packed.ctypes.data,
             scale=None if scale is None else self._keep(scale).ctypes.data,
@@ -137,7 +139,7 @@ class Packed:
             by_input=by_input,
         )
 
-    def _norm(self, name: str) -> abi.Norm:
+    def _norm(self, name: str) -> Structure:
         def vector(part: str) -> int:
             values = self._read(f"{name}.{part}")
             return self._keep(np.pad(values, (0, -len(values) % LANES))).ctypes.data

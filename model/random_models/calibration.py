@@ -25,7 +25,7 @@ def calibrate_encoder(table: np.ndarray, tokens: np.ndarray, target: float) -> N
         membrane, spikes = np.zeros((len(tokens), table.shape[1]), np.int64), 0
         for t in range(tokens.shape[1]):
             membrane, s = ops.lif_step(membrane, table[tokens[:, t]], numerics)
-            spikes += np.count_nonzero(s)
+            spikes += int(np.count_nonzero(s))
         low, high = (middle + 1, high) if spikes > target * tokens.size * table.shape[1] else (low, middle)
     return Numerics(lif_threshold=low)
 
@@ -41,7 +41,9 @@ def calibrate_head(model: IntegerModel, c: np.ndarray, share: float) -> float:
     """Set the threshold of the head's input on the last residual stream; gives the share that reaches it."""
     model.head.event[...] = max(1, round(_upper_quantile(np.abs(c), share)))
     head = model.head
-    return np.count_nonzero(ops.head_input(c, *map(int, head.input), head.threshold)) / c.size
+    return (
+        np.count_nonzero(ops.head_input(c, int(head.input[0]), int(head.input[1]), head.threshold)) / c.size
+    )
 
 
 def calibrate_block(

@@ -11,6 +11,7 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from torch import Tensor
 
 from symlight.base.errors import UserError
+from symlight.base.optional import present
 
 from . import corpus as corpora
 from .corpus import Corpus
@@ -127,6 +128,7 @@ def prepare_large(paths: list[Path], folder: Path, vocab: int, tokenizer_file: P
         if not (shards / ABOUT).is_file():
             write_shards(paths, tokenizer, shards, EOS)
             (shards / TOKENIZER).write_bytes(there.read_bytes())
+    tokenizer = present(tokenizer)
     tokens, heldout, size = read_shards(shards, tokenizer)
     np.save(folder / "heldout_tokens.npy", heldout)
     return Data(tokenizer=tokenizer, tokens=tokens, heldout=heldout, heldout_bytes=size)

@@ -280,8 +280,8 @@ class FloatModel(nn.Module):
         bias = bias[:, :time, :time]
         c, s = self.spike_encoder(tokens)
         for block in self.blocks:
-            seen = None if watch is None else {}
-            c, s = block(c, s, bias, seen, shares)
+            seen: dict = {}
+            c, s = block(c, s, bias, None if watch is None else seen, shares)
             if watch is not None:
                 watch.append(seen)
         return self.output_head(c, watch, shares)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from symlight.base.errors import UserError
+from symlight.base.optional import present
 
 from ..evaluate import Evaluation, evaluate, pieces, weighted_density
 from ..package import Package, load_package
@@ -54,7 +55,8 @@ def float_quality(checkpoint: Path, tokens: np.ndarray) -> tuple[float, np.ndarr
         from .float_model import load
     except ImportError as error:
         raise UserError(f"this needs PyTorch ({error}); run: pip install 'symlight[train]'") from error
-    model, loss, chosen = load(checkpoint), 0.0, []
+    model, loss = load(checkpoint), 0.0
+    chosen: list[np.ndarray] = []
     with torch.no_grad():
         for piece in pieces(tokens):
             done = sum(map(len, chosen))
@@ -69,7 +71,7 @@ def quality_table(package: Package, checkpoint: Path | None, text: corpora.Corpu
     """Lines: quality over the whole text, then density by layer."""
     tokens, size = heldout_tokens(package, text), corpora.byte_count(text)
     loss, choices = (None, None) if checkpoint is None else float_quality(checkpoint, tokens)
-    result = evaluate(package.model, package.meta.logit_scale, tokens, choices=choices)
+    result = evaluate(package.model, present(package.meta.logit_scale), tokens, choices=choices)
     yield f"Held-out text: {size:,} bytes, {len(tokens):,} tokens, in sequences of 256 from a new session."
     yield from ("", "| held out | float | integer |", "|---|---|---|")
     real = None if loss is None else loss * len(tokens) / math.log(2) / size

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from symlight.base.errors import UserError
+from symlight.base.optional import present
 
 from ..package import Package, load_package
 from ..reference import Reference
@@ -80,7 +81,7 @@ def real_logits(package: Package, prompts=PROMPTS, count: int = NEW_TOKENS) -> n
             result = reference.ingest(tokens[index], want_logits=True)
             rows.append(result.logits)
             if index == len(tokens) - 1:
-                tokens.append(result.token)
+                tokens.append(present(result.token))
     return np.array(rows)
 
 
@@ -93,7 +94,7 @@ def table(package: Package) -> Iterator[str]:
     yield f"| temperature | total variation: mean, worst | {heads} |"
     yield "|---" * (2 + len(COUNTS)) + "|"
     for temperature in TEMPERATURES:
-        row = measure(logits, package.meta.logit_scale, temperature)
+        row = measure(logits, present(package.meta.logit_scale), temperature)
         lost = " | ".join(f"{mean:.2%}, {worst:.2%}" for mean, worst in row.lost)
         yield f"| {temperature} | {row.mean_variation:.1e}, {row.worst_variation:.1e} | {lost} |"
 

@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from symlight.base.optional import present
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
@@ -38,7 +40,7 @@ class TrainingConfig:
 
     def spent(self, step: int, seconds: float) -> float:
         """Share of the budget, 0..1, that is gone at the start of `step` and after `seconds`."""
-        return min(1.0, step / self.steps if self.steps is not None else seconds / self.seconds)
+        return min(1.0, step / self.steps if self.steps is not None else seconds / present(self.seconds))
 
     def rate(self, step: int, spent: float) -> float:
         """Learning rate: linear warm-up over steps, then a cosine over the budget."""

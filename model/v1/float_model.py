@@ -85,11 +85,11 @@ class FloatV1:
 
     def advance(self, state: V1State, tokens: Sequence[int]) -> np.ndarray:
         """Logits [T, V] of the next tokens of a session; `state` goes on."""
-        tokens = self._checked(tokens, state.position)
-        x = self._get(names.EMBEDDING)[tokens]
+        ids = self._checked(tokens, state.position)
+        x = self._get(names.EMBEDDING)[ids]
         c = ops.layer_norm(x, *self._norm(names.ENCODER_NORM))
         s, state.membrane = ops.lif(c, state.membrane, self.shape)
-        positions = np.arange(state.position, state.position + len(tokens))
+        positions = np.arange(state.position, state.position + len(ids))
         for layer, memory in enumerate(state.blocks):
             c, s = self._block(layer, c, s, positions, memory)
         state.position += len(tokens)

@@ -61,7 +61,7 @@ def attention(
     """
     scores = np.einsum("thd,shd->hts", q, k) * q.dtype.type(shape.head_width**-0.5)
     scores = np.where(mask, scores, -np.inf)
-    some = mask.any(axis=1)
+    some = np.asarray(mask.any(axis=1))
     with np.errstate(invalid="ignore"):  # a row without keys is replaced by zeros below
         weights = np.exp(scores - scores.max(axis=2, keepdims=True, initial=-np.inf))
         weights = np.where(some[None, :, None], weights / weights.sum(axis=2, keepdims=True), 0)
@@ -84,4 +84,5 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 def gelu(x: np.ndarray) -> np.ndarray:
     """GELU with the exact error function."""
-    return (x * 0.5 * (1 + _erf(x / math.sqrt(2)).astype(x.dtype))).astype(x.dtype)
+    erf = np.asarray(_erf(x / math.sqrt(2)))
+    return (x * 0.5 * (1 + erf.astype(x.dtype))).astype(x.dtype)

@@ -33,7 +33,7 @@ from . import tensors as names
 from .config import V1Shape
 
 WEIGHT_TYPES = ("int8", "float32")
-_DTYPES = {"F32": np.dtype("<f4"), "I8": np.dtype("i1")}
+_DTYPES: dict[str, np.dtype] = {"F32": np.dtype("<f4"), "I8": np.dtype("i1")}
 LOGIT_SCALE = 2.0**-20  # nats of a unit, where logits are given as integers
 _SPECIAL = ("pad", "bos", "eos", "unk")
 
@@ -180,6 +180,8 @@ class WeightFile:
             with file.open("rb") as stream:
                 size = int.from_bytes(stream.read(8), "little")
                 header = parse(stream.read(size) if size <= file.stat().st_size else b"")
+            if not isinstance(header, dict):
+                raise TypeError("the header is no object")
             header.pop("__metadata__", None)
             self._entries = {
                 name: (_DTYPES[entry["dtype"]], tuple(entry["shape"]), 8 + size + entry["data_offsets"][0])
@@ -229,7 +231,9 @@ class WeightFile:
 
 def _expected(shape: V1Shape, weights: str) -> dict[str, tuple[np.dtype, tuple[int, ...]]]:
     single, byte = _DTYPES["F32"], _DTYPES["I8"]
-    found = {names.EMBEDDING: (single, (shape.vocab, shape.width))}
+    found: dict[str, tuple[np.dtype, tuple[int, ...]]] = {
+        names.EMBEDDING: (single, (shape.vocab, shape.width))
+    }
     found |= {name: (single, size) for name, size in names.vectors(shape).items()}
     for name, size in names.matrices(shape).items():
         found[f"{name}.weight"] = (byte if weights == "int8" else single, size)

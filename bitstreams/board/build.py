@@ -31,8 +31,6 @@ from .tools import ECPPACK, NEXTPNR, YOSYS, require_tools, run_tool, versions
 NAME = "symlight_ulx3s"
 BITSTREAM, MANIFEST = f"{NAME}.bit", "manifest.json"
 WORK = "build"  # folder of what the tools write
-# abc9 fails on this design (an assertion on names of wires); the mapper before it does not.
-SYNTHESIS = "-noabc9"
 STEPS = ("verilog", "synthesis", "place and route", "packing")
 
 Say = Callable[[str, int, int], None]
@@ -65,7 +63,7 @@ def build_bitstream(
     work.mkdir(parents=True, exist_ok=True)
     target = platform()
     target.add_file(f"{BOARD_MODULE}.v", text)
-    plan = target.prepare(Ulx3sTop(board), NAME, synth_opts=SYNTHESIS)
+    plan = target.prepare(Ulx3sTop(board), NAME)
     plan.extract(str(work))
     say(STEPS[1], 1, len(STEPS))
     run_tool(YOSYS, ["-q", "-l", f"{NAME}.rpt", f"{NAME}.ys"], work)

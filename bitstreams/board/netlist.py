@@ -8,7 +8,6 @@ from symlight.hw.board.generate import BOARD_MODULE, generate_board
 from symlight.sim.board.board import GAP, HARNESS, LINE_DIVISOR, BoardLibrary
 from symlight.sim.board.build import HERE, build_library
 
-from .build import SYNTHESIS
 from .tools import YOSYS, require_tools, run_tool
 
 CELLS = "ecp5_cells.v"  # of sim.board: what yosys has as black boxes
@@ -22,8 +21,7 @@ def synthesised(board: Board, folder: Path) -> tuple[str, int]:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "design.v").write_text(text)
     commands = (
-        f"read_verilog design.v; synth_ecp5 {SYNTHESIS} -top {BOARD_MODULE}; "
-        "write_verilog -noattr -noexpr netlist.v"
+        f"read_verilog design.v; synth_ecp5 -top {BOARD_MODULE}; write_verilog -noattr -noexpr netlist.v"
     )
     run_tool(YOSYS, ["-q", "-l", "netlist.log", "-p", commands], folder)
     parts = [(folder / "netlist.v").read_text(), (HERE / CELLS).read_text()]

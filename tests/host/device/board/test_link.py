@@ -133,7 +133,10 @@ def test_damaged_replies(board, link, harm, sentence):
 @pytest.mark.parametrize(
     ("status", "sentence"),
     [
-        (LinkStatus.BAD_CRC, "reached the board damaged; use a shorter cable"),
+        (
+            LinkStatus.BAD_CRC,
+            "a request was damaged, or bytes of it lost on the way to the board; use another cable",
+        ),
         (LinkStatus.INCOMPLETE, "bytes of a request were lost on the way to the board"),
         (LinkStatus.BAD_REQUEST, "its bitstream and this release differ"),
         (LinkStatus.MEMORY, "SDRAM is not initialised; press its reset button"),

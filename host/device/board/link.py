@@ -23,7 +23,8 @@ from symlight.hw.board.protocol import (
 
 TIMEOUT = 10.0  # seconds until a reply has begun
 STATUS_SENTENCES = {
-    LinkStatus.BAD_CRC: "a request was damaged, or bytes of it lost on the way to the board; use another cable or USB port",
+    LinkStatus.BAD_CRC: "a request was damaged, or bytes of it lost on the way to the board; "
+    "use another cable or USB port",
     LinkStatus.INCOMPLETE: "bytes of a request were lost on the way to the board; "
     "use another USB port, and close programs that read the same line",
     LinkStatus.BAD_REQUEST: "the board does not take the request; its bitstream and this release differ: "

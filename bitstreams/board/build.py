@@ -26,6 +26,7 @@ from symlight.hw.compiler.manifest import kernel_manifest
 from symlight.model.config import ModelShape
 
 from .reports import read_report, timing_met
+from .synthesis import FIRST, remaining_commands
 from .tools import ECPPACK, NEXTPNR, YOSYS, require_tools, run_tool, versions
 
 NAME = "symlight_ulx3s"
@@ -63,7 +64,9 @@ def build_bitstream(
     work.mkdir(parents=True, exist_ok=True)
     target = platform()
     target.add_file(f"{BOARD_MODULE}.v", text)
-    plan = target.prepare(Ulx3sTop(board), NAME)
+    plan = target.prepare(
+        Ulx3sTop(board), NAME, synth_opts=FIRST, script_after_synth=remaining_commands(NAME)
+    )
     plan.extract(str(work))
     say(STEPS[1], 1, len(STEPS))
     run_tool(YOSYS, ["-q", "-l", f"{NAME}.rpt", f"{NAME}.ys"], work)

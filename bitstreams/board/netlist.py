@@ -8,6 +8,7 @@ from symlight.hw.board.generate import BOARD_MODULE, generate_board
 from symlight.sim.board.board import GAP, HARNESS, LINE_DIVISOR, BoardLibrary
 from symlight.sim.board.build import HERE, build_library
 
+from .synthesis import FIRST, remaining_commands
 from .tools import YOSYS, require_tools, run_tool
 
 CELLS = "ecp5_cells.v"  # of sim.board: what yosys has as black boxes
@@ -21,9 +22,11 @@ def synthesised(board: Board, folder: Path) -> tuple[str, int]:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "design.v").write_text(text)
     commands = (
-        f"read_verilog design.v; synth_ecp5 -top {BOARD_MODULE}; write_verilog -noattr -noexpr netlist.v"
+        f"read_verilog design.v\nsynth_ecp5 {FIRST} -top {BOARD_MODULE}\n"
+        f"{remaining_commands(BOARD_MODULE)}write_verilog -noattr -noexpr netlist.v\n"
     )
-    run_tool(YOSYS, ["-q", "-l", "netlist.log", "-p", commands], folder)
+    (folder / "netlist.ys").write_text(commands)
+    run_tool(YOSYS, ["-q", "-l", "netlist.log", "netlist.ys"], folder)
     parts = [(folder / "netlist.v").read_text(), (HERE / CELLS).read_text()]
     parts += [(share() / name).read_text() for name in YOSYS_CELLS]
     return "\n".join(parts), build_id

@@ -44,9 +44,7 @@ def test_another_bitstream(on_line, tiny):
 def test_a_lost_byte(on_line, tiny):
     """A byte in the middle of the upload: the board says so, or its silence is noticed."""
     options, _ = on_line(lose=frozenset({5000}))
-    with pytest.raises(
-        UserError, match="lost on the way to the board"
-    ):
+    with pytest.raises(UserError, match="lost on the way to the board"):
         OpenedDevice(options, tiny)
 
 

@@ -18,7 +18,7 @@ WEIGHT, MEMORY = 4.0, 24.0  # of the first guess, and of all that was learnt, in
 class NgramDrafts:
     """Proposes what followed the newest tokens when they occurred before."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._tokens: list[int] = []
         self._places: dict[tuple[int, int], list[int]] = {}  # pair of tokens -> lengths of the text behind it
         self._next = self._agree = 0  # the guess is _tokens[_next], of so many tokens that agree; 0: none

@@ -187,14 +187,14 @@ class Engine:
             self._library.free(self._handle)
             self._handle = None
 
-    def __del__(self):
+    def __del__(self) -> None:
         if getattr(self, "_handle", None):
             self.close()
 
     def __enter__(self) -> "Engine":
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def run(self, feeds: Sequence[Feed]) -> list[Fed]:

@@ -39,7 +39,7 @@ class Interface:
         self.structures: list[type[Structure]] = []
         self._pointees: dict[tuple[str, str], str] = {}
 
-    def structure(self, name: str, about: str = "", **fields) -> type[Structure]:
+    def structure(self, name: str, about: str = "", **fields: type | list[type]) -> type[Structure]:
         """A structure, `about` its docstring.
 
         Each field is a ctypes type, an array of one, or a list with the type that a pointer points to.

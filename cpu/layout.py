@@ -11,10 +11,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from symlight.model import ops
 from symlight.model.config import ModelShape
-from symlight.model.weights import IntegerModel
+from symlight.model.weights import EventProjection, IntegerModel, Projection
 
 STRIP = 64  # outputs that the kernels work on together
 PAGE = 4096  # matrices begin at pages
@@ -176,7 +177,7 @@ def _vector_type(name: str) -> str:
     return "int16" if name in _INT16 else "int32"
 
 
-def scale(multiplier, shift) -> np.ndarray:
+def scale(multiplier: ArrayLike, shift: ArrayLike) -> np.ndarray:
     """multiplier / 2^shift, exactly."""
     return np.ldexp(np.asarray(multiplier, np.float64), -np.asarray(shift, np.int32))
 
@@ -197,7 +198,7 @@ def fill(buffer: np.ndarray, model: IntegerModel, by_row: frozenset[str] = BY_RO
     def put_matrix(name: str, weight: np.ndarray) -> None:
         put(name, (pack_rows if name.rpartition(".")[2] in by_row else pack_outputs)(weight))
 
-    def put_scales(name: str, *projections) -> None:
+    def put_scales(name: str, *projections: Projection | EventProjection) -> None:
         put(f"{name}_scale", np.concatenate([scale(p.multiplier, p.shift) for p in projections]))
 
     for layer, block in enumerate(model.blocks):

@@ -5,6 +5,7 @@ import mmap
 from ctypes import Structure
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from symlight.model.v1 import ops
 from symlight.model.v1 import tensors as names
@@ -32,7 +33,7 @@ class _Arena:
         self._bytes = np.frombuffer(self._map, np.uint8)
         self._first = self._next = -self._bytes.ctypes.data % _HUGE
 
-    def take(self, shape: tuple[int, ...], dtype) -> np.ndarray:
+    def take(self, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
         """An array of zeros."""
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         start, self._next = self._next, self._next + _padded(size, _LINE)
@@ -128,7 +129,9 @@ class Packed:
         )
         return self._matrix(packed, scale, inputs, outputs, by_input=1)
 
-    def _matrix(self, packed, scale, inputs: int, outputs: int, by_input: int) -> Structure:
+    def _matrix(
+        self, packed: np.ndarray, scale: np.ndarray | None, inputs: int, outputs: int, by_input: int
+    ) -> Structure:
         return abi.Matrix(
             data=packed.ctypes.data,
             scale=None if scale is None else self._keep(scale).ctypes.data,

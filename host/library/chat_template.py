@@ -54,7 +54,8 @@ class ChatTemplate:
         """The text of (role, content) and of the beginning of the answer; a `UserError` refuses them."""
         listed = [{"role": role, "content": content} for role, content in messages]
         try:
-            return self._template.render(messages=listed, add_generation_prompt=True)
+            text: str = self._template.render(messages=listed, add_generation_prompt=True)
+            return text
         except self._errors as error:
             raise UserError(f"{self._origin} refuses these messages: {error}") from error
 

@@ -222,7 +222,7 @@ class _Routes:
         data = await _json(request, self._settings.max_body, self._settings.body_timeout)
         name = data.get("model") if isinstance(data, dict) else None
         try:
-            body = kind.model_validate(without_neutral(data))
+            body: _Body = kind.model_validate(without_neutral(data))
         except ValidationError as error:
             raise _named(error) from error
         if name not in (None, self._service.name):

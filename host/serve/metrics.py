@@ -106,7 +106,8 @@ class Metrics(Observer):
 
     def text(self) -> bytes:
         self._collect()
-        return generate_latest(self.registry)
+        text: bytes = generate_latest(self.registry)
+        return text
 
     def _collect(self) -> None:
         """Count the steps since the last time; not at each step, because there are thousands a second."""

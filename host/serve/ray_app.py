@@ -154,7 +154,8 @@ def _events(part: bytes) -> list[bytes]:
 
 def _conversation(request: Request, data: dict) -> str:
     """What keeps requests of one conversation together: the header, or the beginning of the text."""
-    if named := request.headers.get(CONVERSATION):
+    named: str | None = request.headers.get(CONVERSATION)
+    if named:
         return named[:128]
     first = data.get("messages") or data.get("prompt") or ""
     first = first[0] if isinstance(first, list) and first else first

@@ -42,30 +42,36 @@ MEMORY_ACCESS = Range(5.0, 20.0)  # of a RAMB36 or UltraRAM
 STATIC = Range(3.0, 10.0)  # W: leakage of the die at 50 to 90 degrees, shell and HBM idle not in it
 
 
-def dynamic(
-    engine: Engine, whole: dict[str, float], activity: dict[str, dict[str, float]], port_use: float
-) -> dict[str, Range]:
+def dynamic(engine: Engine, kernel: dict, counted: dict, port_use: float) -> dict[str, Range]:
     """Watts by cause, while passes follow each other.
 
     Parameters
     ----------
     engine : Engine
         Ports and clock.
-    whole : dict
-        Resources of the kernel: "ff", "bram", "uram", "dsp".
-    activity : dict
-        Part -> {"bits", "rate"} of `toggles`.
+    kernel : dict
+        Resources ("ff", "bram", "uram", "dsp") of a "channel" and of the "rest".
+    counted : dict
+        `toggles.json`: "parts" with the rate of each, "port_use" of the run that was counted. A channel's
+        toggles are taken to go with the beats that it reads.
     port_use : float
         Bytes read over what the ports can carry, 0 to 1: the share of cycles in which lanes work.
     """
     hertz = engine.clock_mhz * 1e6
-    bits = sum(part["bits"] for part in activity.values())
-    rate = sum(part["bits"] * part["rate"] for part in activity.values()) / bits
+    whole = {
+        kind: kernel["channel"][kind] * engine.channels + kernel["rest"][kind]
+        for kind in ("ff", "bram", "uram", "dsp")
+    }
+    parts = counted["parts"]
+    others = [part for name, part in parts.items() if name != "channel"]
+    rate = sum(part["bits"] * part["rate"] for part in others) / sum(part["bits"] for part in others)
+    busy = parts["channel"]["rate"] * port_use / counted["port_use"]
+    toggling = kernel["channel"]["ff"] * engine.channels * busy + kernel["rest"]["ff"] * rate
     read_bits = 8 * engine.channels * engine.beat_bytes * hertz * port_use
     memories = whole["bram"] + whole["uram"]
     return {
         "HBM": HBM_BIT * (PICO * read_bits),
-        "registers, wires and logic": NET_TOGGLE * (PICO * whole["ff"] * rate * hertz),
+        "registers, wires and logic": NET_TOGGLE * (PICO * toggling * hertz),
         "clock": CLOCK_REGISTER * (PICO * whole["ff"] * hertz),
         "DSP slices": DSP_CYCLE * (PICO * whole["dsp"] * hertz * port_use),
         "memories on chip": MEMORY_ACCESS * (PICO * memories * hertz * port_use),
@@ -77,31 +83,15 @@ def total(causes: dict[str, Range]) -> Range:
     return sum(causes.values(), Range(0.0, 0.0))
 
 
-def ramp(
-    kernel: dict, activity: dict[str, dict[str, float]], port_use: float, cards: tuple[str, ...]
-) -> dict[str, dict[str, Range]]:
-    """Card preset -> watts by cause; `kernel` has the resources of a channel and of the rest."""
-    found = {}
-    for name in cards:
-        engine = CARDS[name]
-        whole = {
-            kind: kernel["channel"][kind] * engine.channels + kernel["rest"][kind]
-            for kind in ("ff", "bram", "uram", "dsp")
-        }
-        found[name] = dynamic(engine, whole, activity, port_use)
-    return found
-
-
-def table(kernel: dict, activity: dict[str, dict[str, float]], port_use: float) -> str:
+def table(kernel: dict, counted: dict, port_use: float) -> str:
     """The estimate of the full-size kernel and of the smaller ones that come before it, in Markdown."""
-    rows = ramp(kernel, activity, port_use, STEPS)
+    rows = [dynamic(CARDS[name], kernel, counted, port_use) for name in STEPS]
     lines = [
-        "| W | " + " | ".join(f"{CARDS[name].channels} ports" for name in rows) + " |",
+        "| W | " + " | ".join(f"{CARDS[name].channels} ports" for name in STEPS) + " |",
         "|---|" + "---|" * len(rows),
     ]
-    for cause in next(iter(rows.values())):
-        lines.append(f"| {cause} | " + " | ".join(str(row[cause]) for row in rows.values()) + " |")
-    lines.append("| all that passes add | " + " | ".join(str(total(row)) for row in rows.values()) + " |")
+    lines += [f"| {cause} | " + " | ".join(str(row[cause]) for row in rows) + " |" for cause in rows[0]]
+    lines.append("| all that passes add | " + " | ".join(str(total(row)) for row in rows) + " |")
     lines.append(f"| static, of the die | {STATIC} |" + " |" * (len(rows) - 1))
     return "\n".join(lines) + "\n"
 
@@ -109,11 +99,11 @@ def table(kernel: dict, activity: dict[str, dict[str, float]], port_use: float) 
 def with_table(document: str, evidence: Path) -> str:
     """`document` with the table of the results in folder `evidence` between its marks; as it is without
     counted toggles."""
-    counted = evidence / "toggles.json"
-    if not counted.exists():
+    toggles = evidence / "toggles.json"
+    if not toggles.exists():
         return document
     kernel = json.loads((evidence / "synthesis.json").read_text())["kernel"]
-    activity = json.loads(counted.read_text())["parts"]
+    counted = json.loads(toggles.read_text())
     before, _, rest = document.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n\n{table(kernel, activity, PORT_USE)}\n{END}{after}"
+    return f"{before}{BEGIN}\n\n{table(kernel, counted, PORT_USE)}\n{END}{after}"

@@ -1,6 +1,6 @@
 """Toggles of a design's signals, counted from a VCD waveform: the activity behind the estimate of power.
 
-    python -m symlight.tools.evidence.toggles FILE.vcd [--clock NAME] [--out FILE.json]
+    python -m symlight.tools.evidence.toggles FILE.vcd [--port-use SHARE] [--about TEXT] [--out FILE.json]
 
 A signal that several scopes name counts once, in the first. Changes from and to unknown values do not count.
 """
@@ -112,11 +112,20 @@ def count(lines: Iterable[str], clock: str = "clk") -> Toggles:
 @click.command()
 @click.argument("waveform", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--clock", default="clk", show_default=True, help="Signal whose rising edges are cycles.")
+@click.option(
+    "--port-use",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="Bytes read over what the ports can carry in these cycles, from the kernel's counters.",
+)
+@click.option("--about", default="", help="What was simulated.")
 @click.option("--out", type=click.Path(path_type=Path), help="JSON file to write.")
-def main(waveform: Path, clock: str, out: Path | None) -> None:
+def main(waveform: Path, clock: str, port_use: float, about: str, out: Path | None) -> None:
     """Count the toggles of a VCD waveform."""
     with waveform.open(encoding="ascii", errors="replace") as lines:
-        text = json.dumps(count(lines, clock).to_json(), indent=1) + "\n"
+        counted = count(lines, clock).to_json()
+    text = json.dumps({"about": about, "port_use": port_use, **counted}, indent=1) + "\n"
     if out is None:
         click.echo(text, nl=False)
     else:

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from symlight.hw.config import CARDS
 from symlight.tools.evidence import power
-from symlight.tools.evidence.power import Range, dynamic, ramp, total
+from symlight.tools.evidence.power import Range, dynamic, total
 from symlight.tools.evidence.toggles import count, main
 from tests.benches.places import EVIDENCE
 
@@ -80,36 +80,50 @@ def test_the_command_writes_json(tmp_path):
     assert json.loads((tmp_path / "t.json").read_text())["parts"]["channel"]["rate"] == 0.375
 
 
-WHOLE = {"ff": 500_000, "bram": 400.0, "uram": 278, "dsp": 2000}
-ACTIVITY = {"channel": {"bits": 300, "rate": 0.1}, "rest": {"bits": 100, "rate": 0.02}}
+KERNEL = {
+    "channel": {"ff": 15_000, "bram": 12.0, "uram": 8, "dsp": 60},
+    "rest": {"ff": 100_000, "bram": 16.0, "uram": 22, "dsp": 400},
+}
+COUNTED = {
+    "port_use": 0.5,
+    "parts": {
+        "channel": {"bits": 300, "rate": 0.05},
+        "vector unit": {"bits": 300, "rate": 0.01},
+        "rest": {"bits": 100, "rate": 0.03},
+    },
+}
+
+
+def watts(engine=CARDS["u50c"], port_use=0.9, counted=COUNTED) -> dict[str, Range]:
+    return dynamic(engine, KERNEL, counted, port_use)
 
 
 def test_the_memory_s_share_is_bits_times_energy():
     engine = CARDS["u50c"]
-    hbm = dynamic(engine, WHOLE, ACTIVITY, 1.0)["HBM"]
+    hbm = watts(port_use=1.0)["HBM"]
     bits = 32 * 256 * engine.clock_mhz * 1e6
     assert hbm.low == pytest.approx(bits * power.HBM_BIT.low * 1e-12)
     assert hbm.high == pytest.approx(bits * power.HBM_BIT.high * 1e-12)
 
 
+def test_toggles_are_those_of_each_part():
+    """Channels scale with the beats they read, the rest has the mean rate of its bits."""
+    toggling = 32 * 15_000 * 0.05 * 0.9 / 0.5 + 100_000 * (300 * 0.01 + 100 * 0.03) / 400
+    expected = power.NET_TOGGLE.low * 1e-12 * toggling * CARDS["u50c"].clock_mhz * 1e6
+    assert watts()["registers, wires and logic"].low == pytest.approx(expected)
+
+
 def test_what_the_estimate_follows():
-    """More ports, more use and more toggles take more; a design that does nothing takes its clock alone."""
-    engine = CARDS["u50c"]
-    base = total(dynamic(engine, WHOLE, ACTIVITY, 0.9))
-    assert base.low < base.high
-    faster = total(dynamic(replace(engine, clock_mhz=2 * engine.clock_mhz), WHOLE, ACTIVITY, 0.9))
+    """More ports and more clock take more; a design that does nothing takes its clock alone."""
+    base, engine = total(watts()), CARDS["u50c"]
+    assert 0 < base.low < base.high
+    faster = total(watts(replace(engine, clock_mhz=2 * engine.clock_mhz)))
     assert faster.low == pytest.approx(2 * base.low)
-    busy = {name: part | {"rate": 2 * part["rate"]} for name, part in ACTIVITY.items()}
-    assert total(dynamic(engine, WHOLE, busy, 0.9)).high > base.high
-    still = dynamic(engine, WHOLE, {name: part | {"rate": 0.0} for name, part in ACTIVITY.items()}, 0.0)
-    assert [name for name, watts in still.items() if watts != Range(0.0, 0.0)] == ["clock"]
-
-
-def test_the_ramp_rises():
-    kernel = {"channel": {"ff": 15_000, "bram": 12, "uram": 8, "dsp": 60}, "rest": WHOLE}
-    rows = ramp(kernel, ACTIVITY, 0.9, ("u50c16", "u50c28", "u50c"))
-    sums = [total(row).high for row in rows.values()]
+    sums = [total(watts(CARDS[name])).high for name in power.STEPS]
     assert sums == sorted(sums) and len(set(sums)) == 3
+    still = {name: part | {"rate": 0.0} for name, part in COUNTED["parts"].items()}
+    idle = watts(port_use=0.0, counted=COUNTED | {"parts": still})
+    assert [name for name, one in idle.items() if one != Range(0.0, 0.0)] == ["clock"]
 
 
 def test_the_page_has_the_committed_estimate():

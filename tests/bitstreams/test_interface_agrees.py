@@ -163,9 +163,8 @@ def test_every_card_preset_links(card):
     assert xml.memory == {name: f"m_axi_hbm{bank:02d}" for name, bank in expected.items()}
     assert max(offset + size for offset, size in xml.arguments.values()) <= 1 << xml.control[0]
     settings = settings_of(link_cfg(engine))
-    assert (
-        settings["platform"] == "xilinx_u50_gen3x16_xdma_5_202210_1" and settings["kernel_frequency"] == "175"
-    )
+    assert settings["platform"] == "xilinx_u50_gen3x16_xdma_5_202210_1"
+    assert settings["kernel_frequency"] == str(engine.clock_mhz)
 
 
 @pytest.mark.slow

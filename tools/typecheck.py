@@ -49,7 +49,8 @@ def check(project: Path, links: Path, checked: list[str]) -> int:
     """mypy's exit status over the rooms `checked`, at the levels of the project's pyproject.toml."""
     link_packages(project, links)
     packages = [word for room in checked for word in ("-p", f"symlight.{room}")]
-    command = [sys.executable, "-m", "mypy", "--config-file", str(project / "pyproject.toml"), *packages]
+    settings, cache = str(project / "pyproject.toml"), str(project / "build" / "mypy")
+    command = [sys.executable, "-m", "mypy", "--config-file", settings, "--cache-dir", cache, *packages]
     environment = os.environ | {"MYPYPATH": os.pathsep.join([str(links), str(project / "typings")])}
     return process.run(command, links, environment=environment, on_line=_show).status
 

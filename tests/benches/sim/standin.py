@@ -5,6 +5,8 @@ cycles, and writes one beat to pointer `io`: run id, sum, worst read response, c
 break a rule: an assertion fails; `flags` 2 makes it withdraw an address that was not accepted.
 """
 
+from types import SimpleNamespace
+
 from amaranth.back import verilog
 from amaranth.hdl import (
     Assert,
@@ -50,7 +52,7 @@ class StandIn(Elaboratable):
         self.memory, self.ports = [], [self.clock, self.reset_n, self.interrupt, *lite.values()]
         for k in range(engine.channels):
             bus, names = _ports(f"m_axi_hbm{k:02d}", AxiMaster(engine.beat_bytes))
-            self.memory.append(bus)
+            self.memory.append(SimpleNamespace(**axi_pins(bus)))
             self.ports += names.values()
 
     def elaborate(self, platform):

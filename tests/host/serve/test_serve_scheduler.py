@@ -188,19 +188,22 @@ def test_a_defect_of_shared_steps_ends(scheduler):
 
 
 def test_a_device_that_fails_at_a_snapshot_loses_no_request(scheduler):
-    backend, fails = Counting(), [True, False, True, False]
+    """First at the one after the prompt, then, ingested again, at the one after the end."""
+    backend, fails = Counting(), [True, False, True]
     snapshot = backend.snapshot
 
     def failing(handle):
-        if fails and fails.pop():
+        if fails and fails.pop(0):
             raise DeviceFault("the state cannot be read")
         return snapshot(handle)
 
     backend.snapshot = failing
-    run, client = scheduler(backend), Client()
-    run.submit(client.job())
-    assert client.wait() == Finish("length") and client.made.generated == expected()
-    assert not fails or backend.restarts
+    run = scheduler(backend)
+    for _ in range(2):  # the second one begins when the first one's end is past
+        client = Client()
+        run.submit(client.job())
+        assert client.wait() == Finish("length") and client.made.generated == expected()
+    assert not fails and backend.restarts == 2
 
 
 def test_a_session_that_cannot_be_opened_costs_its_request(scheduler):

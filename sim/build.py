@@ -22,6 +22,7 @@ from symlight.hw.interface import KERNEL_NAME
 from symlight.hw.kernel.channels import CHANNEL_MODULE
 
 from .parts import CHANNEL_PREFIX, KERNEL_PREFIX, binding, channel_ports, defines, empty_channel
+from .power_up import checks_switchable, without_register_initials
 
 HERE = Path(__file__).parent / "harness"
 HARNESS = ("harness.cpp", "harness.h", "design.h", "thread_team.h", "axi_slave.h", "axi_rules.h", "hbm.h")
@@ -103,7 +104,10 @@ def build_model(
         sources = sorted(sources.glob("*.v"))
     if not sources:
         raise UserError("there are no Verilog files to simulate; generate the kernel first")
-    rtl = {f"rtl{i}.v": Path(source).read_bytes() for i, source in enumerate(sources)}
+    rtl = {
+        f"rtl{i}.v": checks_switchable(without_register_initials(Path(source).read_bytes()))
+        for i, source in enumerate(sources)
+    }
     channel = {} if whole else _channel_file(rtl)
     ports = channel_ports(channel["channel.v"].decode()) if channel else []
     common = (

@@ -58,10 +58,13 @@ struct Card {
         top().s_axi_control_wstrb = 0xF;
         // What the ports of a kernel in reset say means nothing: the clock runs without the memories. The kernel pipelines its
         // reset, so it stays in reset for some cycles more.
+        // A kernel that was just switched on is in no state that an assertion speaks of.
+        context->assertOn(false);
         for (int i = 0; i < 2 * RESET_CYCLES; i++) {
             top().ap_rst_n = i >= RESET_CYCLES;
             step([] {}, false);
         }
+        context->assertOn(true);
         error.clear();
     }
 };
@@ -110,7 +113,7 @@ void* sl_create(int clock_mhz, uint64_t seed, int threads, const char* settings)
     card->context->traceEverOn(true);
 #endif
     card->context->randSeed(static_cast<int>(seed % 0x7FFFFFFF) + 1);
-    card->context->randReset(2);    // memories and registers without a reset hold anything
+    card->context->randReset(2);    // memories and registers hold anything (sim/power_up.py)
     card->design = std::make_unique<Design>(card->context.get(), threads);
     card->reset();
     return card.release();

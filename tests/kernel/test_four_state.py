@@ -13,7 +13,7 @@ from symlight.host.device.reference_machine import ReferenceMachine
 from symlight.host.device.state_image import pack_state, state_bytes
 from symlight.hw.channel.receive import Receiver
 from symlight.hw.compiler.generate import channel_verilog
-from symlight.hw.config import Engine
+from symlight.hw.config import BUILDS, Engine
 from symlight.hw.interface import Command, Io
 from symlight.hw.kernel.channels import CHANNEL_MODULE
 from tests.benches.kernel.four_state import Session, require_icarus
@@ -30,15 +30,25 @@ def engine() -> Engine:
     return narrow(2, "partial-kv")
 
 
-@pytest.fixture(scope="module")
-def files(engine) -> dict[str, str]:
+def _verilog(engine: Engine) -> dict[str, str]:
     """Name -> text of the generated Verilog."""
     folder = obtain_engine(engine, CACHE).manifest.parent
     return {path.name: path.read_text() for path in sorted(folder.glob("*.v"))}
 
 
-def test_nothing_unknown_leaves_the_kernel(engine, files, tiny, tmp_path):
-    session = Session(engine, tiny, list(files.values()), tmp_path)
+@pytest.fixture(scope="module")
+def files(engine) -> dict[str, str]:
+    return _verilog(engine)
+
+
+OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in BUILDS if name != "partial-kv"]
+
+
+@pytest.mark.parametrize("mode", ["partial-kv", *OTHERS])
+def test_nothing_unknown_leaves_the_kernel(tiny, tmp_path, mode):
+    require_icarus()
+    engine = narrow(2, mode)
+    session = Session(engine, tiny, list(_verilog(engine).values()), tmp_path)
     session.command(Command.LOAD)
     session.command(Command.GENERATE, PROMPT, NEW)
     session.command(Command.DUMP)

@@ -19,6 +19,7 @@ from symlight.base.errors import UserError
 from symlight.hw.compiler.layout import Layout
 from symlight.hw.compiler.manifest import PROBE
 from symlight.hw.interface import Flag, arguments
+from symlight.model.config import OPTIONAL_SITES
 from symlight.model.package import Package
 from symlight.model.v1.package import V1Package
 from symlight.model.weights import IntegerModel
@@ -171,7 +172,7 @@ def _accelerator(
     return machine
 
 
-GATHERED: tuple[str, ...] = ()  # the optional event sites that kernels were compared with the reference on
+GATHERED = OPTIONAL_SITES  # the optional event sites that kernels gather (tests/kernel/test_packages.py)
 
 
 def _refuse_sites(model: IntegerModel) -> None:

@@ -79,7 +79,7 @@ def test_a_memory_that_is_trusted_to_be_zero_is_seen(engine, files, tiny, tmp_pa
     real = Receiver._count
     with patch.object(Receiver, "_count", trusting):
         broken = files | {f"{CHANNEL_MODULE}.v": channel_verilog(engine)}
-    assert _load(engine, broken, tiny, tmp_path).startswith("UNKNOWN: p0_wdata")
+    assert _load(engine, broken, tiny, tmp_path).startswith("UNKNOWN: wdata of port 0")
 
 
 def test_a_register_that_needs_its_initial_value_is_seen(engine, files, tiny, tmp_path):

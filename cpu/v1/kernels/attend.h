@@ -22,8 +22,8 @@ inline void turn(float* x, const float* cosine, const float* sine, int width) {
     const int half = width / 2;
     for (int i = 0; i < half; i++) {
         const float first = x[i], second = x[i + half];
-        x[i] = first * cosine[i] - second * sine[i];
-        x[i + half] = second * cosine[i] + first * sine[i];
+        x[i] = fused(first, cosine[i], -(second * sine[i]));
+        x[i + half] = fused(second, cosine[i], first * sine[i]);
     }
 }
 

@@ -49,6 +49,15 @@ inline Shorts shorts(const int8_t* from) {
 #endif
 }
 
+// a * b + c, rounded once where the processor can. In a * b + c * d the compiler would choose which product is fused.
+inline float fused(float a, float b, float c) {
+#if defined(__FMA__) || defined(__aarch64__)
+    return __builtin_fmaf(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
 inline float sum(Floats v) {
     float x[kLanes];
     store(x, v);

@@ -168,8 +168,8 @@ class Engine {
                     float *state = s.decay + int64_t(layer) * m.width + h * d, *mixed = e.mixed_[t] + h * d;
                     const float *z = e.z_[t] + h * d, alpha = b.alpha[h];
                     for (int i = 0; i < d; i++) {
-                        state[i] = alpha * state[i] + (1 - alpha) * z[i];
-                        mixed[i] = b.gate * attended[i] + (1 - b.gate) * state[i];
+                        state[i] = fused(alpha, state[i], (1 - alpha) * z[i]);
+                        mixed[i] = fused(b.gate, attended[i], (1 - b.gate) * state[i]);
                     }
                 }
             }

@@ -66,38 +66,36 @@ class StandIn(Elaboratable):
         size = (self.engine.beat_bytes - 1).bit_length()
         for bus in self.memory:
             m.d.comb += [
-                bus.read.arsize.eq(size),
-                bus.write.awsize.eq(size),
-                bus.read.arburst.eq(BURST_INCR),
-                bus.write.awburst.eq(BURST_INCR),
-                bus.read.arlen.eq(0),
-                bus.write.awlen.eq(0),
-                bus.write.wstrb.eq(~0),
-                bus.write.wlast.eq(1),
-                bus.write.bready.eq(1),
-                bus.read.rready.eq(1),
+                bus.arsize.eq(size),
+                bus.awsize.eq(size),
+                bus.arburst.eq(BURST_INCR),
+                bus.awburst.eq(BURST_INCR),
+                bus.arlen.eq(0),
+                bus.awlen.eq(0),
+                bus.wstrb.eq(~0),
+                bus.wlast.eq(1),
+                bus.bready.eq(1),
+                bus.rready.eq(1),
             ]
         args, reader, writer = control.args, self.memory[1], self.memory[0]
         # A port that nothing drives would become an input.
-        m.d.comb += [
-            s.eq(0) for bus in self.memory if bus is not reader for s in (bus.read.araddr, bus.read.arvalid)
-        ]
+        m.d.comb += [s.eq(0) for bus in self.memory if bus is not reader for s in (bus.araddr, bus.arvalid)]
         m.d.comb += [
             s.eq(0)
             for bus in self.memory
             if bus is not writer
-            for s in (bus.write.awaddr, bus.write.awvalid, bus.write.wdata, bus.write.wvalid)
+            for s in (bus.awaddr, bus.awvalid, bus.wdata, bus.wvalid)
         ]
         asked, got, idle = Signal(16), Signal(16), Signal(32)
         total, worst = Signal(32), Signal(2)
         m.d.comb += [
-            writer.write.awaddr.eq(args.io),
-            writer.write.wdata.eq(Cat(args.run_id, total, Cat(worst, Const(0, 30)), args.command)),
+            writer.awaddr.eq(args.io),
+            writer.wdata.eq(Cat(args.run_id, total, Cat(worst, Const(0, 30)), args.command)),
         ]
-        with m.If(reader.read.rvalid):
-            m.d.sync += [got.eq(got + 1), total.eq(total + reader.read.rdata[:32])]
-            with m.If(reader.read.rresp > worst):
-                m.d.sync += worst.eq(reader.read.rresp)
+        with m.If(reader.rvalid):
+            m.d.sync += [got.eq(got + 1), total.eq(total + reader.rdata[:32])]
+            with m.If(reader.rresp > worst):
+                m.d.sync += worst.eq(reader.rresp)
         with m.FSM():
             with m.State("IDLE"):
                 with m.If(control.start):
@@ -106,13 +104,13 @@ class StandIn(Elaboratable):
             with m.State("READ"):
                 m.d.sync += Assert(~args.flags[0], "flag 1 was set")
                 m.d.comb += [
-                    reader.read.araddr.eq(
+                    reader.araddr.eq(
                         args.hbm01 + asked * self.engine.beat_bytes + Mux(args.flags[1], idle[:1] * 4096, 0)
                     ),
-                    reader.read.arvalid.eq(asked != args.n_prompt),
+                    reader.arvalid.eq(asked != args.n_prompt),
                 ]
                 m.d.sync += idle.eq(Mux(args.flags[1], idle + 1, 0))
-                with m.If(reader.read.arvalid & reader.read.arready):
+                with m.If(reader.arvalid & reader.arready):
                     m.d.sync += asked.eq(asked + 1)
                 with m.If(got == args.n_prompt):
                     m.d.sync += idle.eq(0)
@@ -120,14 +118,14 @@ class StandIn(Elaboratable):
             with m.State("DELAY"):
                 m.d.sync += idle.eq(idle + 1)
                 with m.If(idle >= args.n_new):
-                    m.d.sync += [writer.write.awvalid.eq(1), writer.write.wvalid.eq(1)]
+                    m.d.sync += [writer.awvalid.eq(1), writer.wvalid.eq(1)]
                     m.next = "WRITE"
             with m.State("WRITE"):
-                with m.If(writer.write.awready):
-                    m.d.sync += writer.write.awvalid.eq(0)
-                with m.If(writer.write.wready):
-                    m.d.sync += writer.write.wvalid.eq(0)
-                with m.If(writer.write.bvalid):
+                with m.If(writer.awready):
+                    m.d.sync += writer.awvalid.eq(0)
+                with m.If(writer.wready):
+                    m.d.sync += writer.wvalid.eq(0)
+                with m.If(writer.bvalid):
                     m.d.comb += control.done.eq(1)
                     m.next = "IDLE"
         return m

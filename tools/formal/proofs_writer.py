@@ -1,6 +1,6 @@
 """hw.channel.writer.Writer: the AXI write master of a channel, against any memory that keeps AXI's rules."""
 
-from amaranth.hdl import Assert, Assume, Cover, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cover, Module, Mux, Signal, Value
 
 from symlight.hw.axi import BURST_INCR, FAULT_BITS, PAGE_BYTES, byte_address
 from symlight.hw.channel.writer import DEPTH, OUTSTANDING, Writer
@@ -106,7 +106,7 @@ class WriteMaster(Proof):
         self.invariant(
             m,
             ~marked
-            | ((ahead < queue.component.level) & (queue_word(queue, ahead).as_value() == beat.as_value())),
+            | ((ahead < queue.component.level) & (Value.cast(queue_word(queue, ahead)) == beat.as_value())),
             "a marked beat is where it should be",
         )
         address = byte_address(Mux(beat.io, port.io_pointer, port.pointer), beat.address, BEAT)

@@ -318,14 +318,14 @@ class VectorUnit(wiring.Component):
         """The path that has a word puts it on the bus; its nonzero elements are counted a register on."""
         counted, word = Signal(), Signal.like(self.cast.word, reset_less=True)
         m.d.comb += self.cast_valid.eq(Cat(s[0] for s in self._sources).any())
-        for source_valid, kind, last, index, elements in self._sources:
+        # Chosen field by field: a slice of `cast` that is constant (the address) would be a process that no
+        # simulator ever starts.
+        chosen = {name: Signal.like(getattr(self.cast, name)) for name in ("kind", "last", "index", "word")}
+        for source_valid, *fields, elements in self._sources:
             with m.If(source_valid):
-                m.d.comb += [
-                    self.cast.kind.eq(kind),
-                    self.cast.last.eq(last),
-                    self.cast.index.eq(index),
-                    self.cast.word.eq(elements.as_value()),
-                ]
+                values = [*fields, elements.as_value()]
+                m.d.comb += [field.eq(value) for field, value in zip(chosen.values(), values, strict=True)]
+        m.d.comb += [getattr(self.cast, name).eq(field) for name, field in chosen.items()]
         m.d.sync += [
             self.done.eq(Cat(self._dones).any()),
             counted.eq(self.cast_valid & (self.cast.kind == BroadcastKind.VECTOR)),

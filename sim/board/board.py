@@ -17,6 +17,7 @@ from .build import build_library
 HARNESS = ("board.cpp", "sdram.h")
 LINE_DIVISOR = 4  # kernel cycles of a bit: a faster line than a board has
 GAP = 200_000  # kernel cycles of silence after which half a request is given up
+RESET_CYCLES = 100  # kernel cycles after which both domains have left their reset
 COUNTERS = ("reads", "writes", "activates", "refreshes")
 _HANDLE, _INT, _LONG = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
 _FUNCTIONS = {  # result, then arguments; see board.cpp
@@ -87,6 +88,7 @@ class SimulatedBoard:
         self._handle = self._c.sb_create(board.kernel_hz / 1e6, board.sdram_mhz, LINE_DIVISOR, seed)
         size = board.chip.size
         self.memory = np.ctypeslib.as_array(self._c.sb_memory(self._handle), (size,))  # bytes of the SDRAM
+        self.run(RESET_CYCLES)  # what comes in reset is lost, as while an FPGA loads its bitstream
 
     def close(self) -> None:
         """Free the model; `memory` is gone with it."""

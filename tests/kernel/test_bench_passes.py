@@ -14,6 +14,7 @@ from symlight.host.device.opening import DeviceOptions
 from symlight.hw import config
 from symlight.hw.compiler.layout import Layout
 from symlight.model.reference import SITES
+from symlight.sim.hbm import header_constants
 from tests.benches.kernel.kernel_list import CACHE, OPTIMISE
 
 pytestmark = pytest.mark.kernel("sim4")
@@ -53,8 +54,11 @@ def test_a_pass_by_itself_is_the_pass_of_a_longer_run(measured, dense):
 
 
 def test_a_pass_with_refresh_is_nearly_that(measured):
+    """A refresh stops a port for trfc; a pass by itself meets up to two more, or fewer, than one in a run."""
     result, _ = measured(hbm="timed")
-    assert result.autonomous == pytest.approx(np.mean([one.cycles for one in result.of("decode")]), rel=0.01)
+    refresh = header_constants()["trfc"] * result.clock_mhz / 1000  # cycles
+    alone = np.mean([one.cycles for one in result.of("decode")])
+    assert result.autonomous == pytest.approx(alone, abs=2 * refresh)
 
 
 def test_every_pass_is_whole(measured, demo):

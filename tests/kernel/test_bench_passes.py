@@ -54,11 +54,11 @@ def test_a_pass_by_itself_is_the_pass_of_a_longer_run(measured, dense):
 
 
 def test_a_pass_with_refresh_is_nearly_that(measured):
-    """A refresh stops a port for trfc; a pass by itself meets up to two more, or fewer, than one in a run."""
+    """Each port may meet one refresh more, or fewer, in a pass by itself than in a pass of a run."""
     result, _ = measured(hbm="timed")
     refresh = header_constants()["trfc"] * result.clock_mhz / 1000  # cycles
     alone = np.mean([one.cycles for one in result.of("decode")])
-    assert result.autonomous == pytest.approx(alone, abs=2 * refresh)
+    assert result.autonomous == pytest.approx(alone, abs=config.card("sim4").channels * refresh)
 
 
 def test_every_pass_is_whole(measured, demo):

@@ -43,7 +43,7 @@ class Script(Reference):
         )
         self.restored = False
         self.state.position += 1
-        return PassResult(position, 0, best if want_logits else None)
+        return PassResult(position, active=0, out_active=0, token=best if want_logits else None)
 
 
 class Passes(Agent):

@@ -14,7 +14,7 @@ from symlight.hw.sequencer.store import Barrier
 from symlight.hw.sequencer.tasks import TaskRunner
 from symlight.hw.sequencer.tokens import TokenLoop
 from tests.benches.bench_build import ports_only, to_verilog
-from tests.benches.sequencer.sequencer_bench import ENGINE, RECIPROCAL
+from tests.benches.sequencer.sequencer_bench import ENGINE, MANY, RECIPROCAL
 from tests.benches.vector.vector_bench import SideBySide
 
 
@@ -90,7 +90,7 @@ def broken() -> str:
                 barrier=Forgetful(ENGINE.channels),
                 dispatch=FirstRow(ENGINE),
                 tokens=NoEnd(ENGINE),
-                session=Trusting(ENGINE),
+                session=Trusting(MANY),
                 load=OtherSlopes(ENGINE),
                 state=Skewed(ENGINE),
                 tasks=TaskRunner(ENGINE, reciprocal_latency=RECIPROCAL - 3),

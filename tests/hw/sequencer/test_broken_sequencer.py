@@ -13,7 +13,7 @@ from tests.benches.sequencer.broken_sequencer import broken
         ("sequencer.cocotb_store", "barrier", "ready is not"),
         ("sequencer.cocotb_dispatch", "passes.*never", "expected"),
         ("sequencer.cocotb_tokens", "end_of_sequence", "stop_reason"),
-        ("sequencer.cocotb_session", "last_write", "beats"),
+        ("sequencer.cocotb_session", "last_write", "before the answer"),
         ("sequencer.cocotb_load", "images.*never.*never", "AssertionError"),
         ("sequencer.cocotb_state", "there_and_back.*never.*size=0", "AssertionError|KeyError"),
         ("sequencer.cocotb_tasks", "passes.*never", "before the reciprocal"),

@@ -13,7 +13,6 @@ from tests.benches.host.hostile_requests import COMPLETIONS, GOOD, hostile_reque
 from .test_serve_hostile import connect
 
 pytestmark = pytest.mark.timeout(240)
-TRIES = 5
 LEAST = 200
 SECRETS = ("Traceback", "site-packages", "/serve/", ".py", "root:")  # of the machine or of the program
 
@@ -25,19 +24,7 @@ def expected():
 
 
 def exchange(server, data: bytes) -> bytes:
-    """The first whole answer to `data`.
-
-    A server that closes with bytes unread resets the connection, and the reset may overtake its answer on
-    the way: then the request is sent again.
-    """
-    for _ in range(TRIES):
-        if answer := heard(server, data):
-            break
-    return answer
-
-
-def heard(server, data: bytes) -> bytes:
-    """What the server answers to `data`; nothing if the connection only ends."""
+    """What the server answers to `data`, the first answer whole; nothing if it only ends the connection."""
     answer = b""
     with connect(server) as line:
         line.settimeout(30)

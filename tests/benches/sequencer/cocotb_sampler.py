@@ -1,5 +1,7 @@
 """Bench of hw.sequencer.sampler.Sampler: every draw against model.sampling."""
 
+from dataclasses import replace
+
 import cocotb
 import numpy as np
 
@@ -11,7 +13,6 @@ from tests.benches.bench import Bench, Source, parameters
 from tests.benches.layout_values import bits
 
 LIMIT = {"timeout_time": 20_000_000, "timeout_unit": "ns"}
-COUNT = 64
 TOP = 2**47 - 1
 NAMES = ("multiplier", "shift", "top_k", "min_weight", "top_p", "seed")
 
@@ -21,11 +22,12 @@ class Draws:
         self.bench = Bench(dut)
         self.dut = dut
         self.offers = Source(self.bench, "offer", Offer, idle=idle)
+        self.count = parameters()["count"]
         self.drawn = 0
 
     async def draw(self, logits, settings, position):
         """One draw from all logits; returns (token, cycles, candidates taken)."""
-        ids, values = sampling.candidates(np.array(logits, np.int64), COUNT)
+        ids, values = sampling.candidates(np.array(logits, np.int64), self.count)
         self.dut.settings.value = bits(Settings, {name: getattr(settings, name) for name in NAMES})
         self.dut.position.value = position
         before = self.offers.count
@@ -41,21 +43,23 @@ class Draws:
         self.offers.offered = False
         await self.bench.step(2)
         assert int(self.dut.token.value) == token
-        expected = sampling.choose(np.array(logits, np.int64), settings, position)
+        expected = sampling.choose_candidate(ids, values, settings, position)
         assert token == expected, f"token {token}, expected {expected}: {settings}, position {position}"
         self.drawn += 1
         return token, cycles, self.offers.count - before
 
 
-def random_settings(rng, scale):
+def random_settings(rng, scale, most):
+    """Settings of a sampler of `most` candidates."""
     options = SamplingOptions(
         temperature=rng.choice([1e-6, 0.1, 0.5, 0.8, 1.0, 2.0, 1000.0]),
-        top_k=rng.choice([0, 1, 2, 40, 63, 64]),
+        top_k=min(most, rng.choice([1, 2, 40, 63, 64])),
         top_p=rng.choice([1.0, 1.0, 0.95, 0.5, 1e-6]),
         min_p=rng.choice([0.0, 0.0, 0.05, 0.5, 1.0]),
         seed=rng.getrandbits(64),
     )
-    return SamplerSettings.of(options, scale)
+    settings = SamplerSettings.of(options, scale)
+    return replace(settings, top_k=most) if rng.random() < 0.2 else settings
 
 
 def random_logits(rng):
@@ -78,7 +82,7 @@ async def random_draws(dut, idle):
     rng = draws.bench.rng
     for _ in range(parameters()["draws"]):
         scale = rng.choice([2.0**-20, 2.0**-20, 2.0**-40, 0.9])
-        await draws.draw(random_logits(rng), random_settings(rng, scale), rng.randrange(1 << 20))
+        await draws.draw(random_logits(rng), random_settings(rng, scale, draws.count), rng.randrange(1 << 20))
     assert draws.drawn == parameters()["draws"]
 
 
@@ -88,11 +92,11 @@ async def time_of_a_draw(dut):
     draws = Draws(dut)
     await draws.bench.reset()
     logits = [-i * 2**12 for i in range(100)]
-    for count in (1, 8, 64):
+    for count in (1, 8, min(64, draws.count)):
         options = SamplingOptions(temperature=1, top_k=count, seed=count)
         _, cycles, taken = await draws.draw(logits, SamplerSettings.of(options, 2.0**-20), count)
         assert count <= taken <= count + Sampler.WEIGH
-        after = Sampler(candidates=COUNT).AFTER
+        after = Sampler(candidates=draws.count).AFTER
         assert after - 45 < cycles - max(count, RandomWord.LATENCY) <= after
 
 

@@ -45,6 +45,8 @@ class LaneGroup(wiring.Component):
     HEAD_LATENCY : int
         Cycles from the transfer of a HEAD command's last beat to `op_done`, unless an earlier tile is still
         draining, or a drain request takes its turn. With candidates or logits `Head.EARLY` cycles more.
+    TILE_CYCLES : int
+        Least cycles from the last beat of a head tile to that of the next one, while no row is held.
     DRAIN_LATENCY : int
         Cycles from a drain request to its word.
     SIDE_LATENCY : int
@@ -78,6 +80,7 @@ class LaneGroup(wiring.Component):
         self._engine = engine
         self._head = Head(engine=engine)
         self.HEAD_LATENCY = self._head.LATENCY + 3 - Head.EARLY
+        self.TILE_CYCLES = engine.lanes + 5
         super().__init__(
             {
                 "index": In(CHANNEL_BITS),

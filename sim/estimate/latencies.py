@@ -66,6 +66,8 @@ class Latencies:
         From R to the lanes.
     operation, head : int
         From the last beat (or end marker) at the lanes to all channels done: MATRIX, HEAD.
+    tile : int
+        Least cycles from the last scales of a head tile to those of the next one.
     attention_start, weight, attention_end : int
         From the last word of v at the gather's input to the first staged read; k to weight; last read to all
         channels done.
@@ -102,6 +104,7 @@ class Latencies:
     beat: int
     operation: int
     head: int
+    tile: int
     attention_start: int
     weight: int
     attention_end: int
@@ -161,6 +164,7 @@ def _latencies(engine: Engine) -> Latencies:
         beat=Fetch.BEAT_LATENCY,
         operation=LaneGroup.LATENCY + to_barrier,
         head=lanes.HEAD_LATENCY + to_barrier,
+        tile=lanes.TILE_CYCLES,
         attention_start=attention.FIRST_READ,
         weight=attention.WEIGHT_LATENCY,
         attention_end=attention.END_LATENCY + to_barrier,

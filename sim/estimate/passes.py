@@ -294,12 +294,13 @@ class PassModel:
 
     def _gather_tiles(self, words: np.ndarray) -> None:
         """The active rows of every head tile, and its scales behind them. A tile is picked again from the
-        buffered words when the one before it is."""
+        buffered words when the one before it is; its scales wait until that one has drained."""
         lat, layout, lanes = self._l, self._layout, self._engine.lanes
         a, g = present(self._head_active)
         active = np.zeros((self._passes, layout.head_words * lanes), bool)
         active[:, : a.shape[1]] = a
         active[:, layout.width_words * lanes :][:, : g.shape[1]] = g
+        drained = np.full_like(self._ports.consumed, NEVER)
         for _ in range(layout.tiles):
             rows, marker = row_times(active, 1, layout.head_words, lanes, words)
             # the scales are addressed behind the last row, and the next tile's rows behind them
@@ -308,6 +309,8 @@ class PassModel:
             known.sort(axis=1)
             known = np.repeat(known + lat.row_address, self._channels, axis=0)
             self._ports.rows(known, 1, self._wide(marker[:, 0]) + lat.item)
+            self._ports.consumed = np.maximum(self._ports.consumed, drained)
+            drained = self._ports.consumed + lat.tile
             words = np.maximum(words, marker + 1)
 
 

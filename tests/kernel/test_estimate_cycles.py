@@ -9,7 +9,7 @@ import pytest
 from symlight.hw import config
 from symlight.hw.interface import Flag
 from symlight.model.config import preset
-from symlight.model.reference import SITES
+from symlight.model.reference import SITES, Reference
 from symlight.model.synthetic import random_model
 from symlight.sim.estimate import latencies as stated
 from symlight.sim.estimate.estimate_report import Question, ask
@@ -39,7 +39,30 @@ def measure(card, prefix: int, n_new: int) -> tuple[dict, dict]:
     return cycles, densities
 
 
-def question(card, densities, prefix: int, n_new: int, build: str, **memory) -> Question:
+def optional_densities(card, prefix: int, n_new: int) -> dict[str, dict]:
+    """`out` and `head` of a Question by kind of pass, as the reference counts them in the passes of
+    `measure`."""
+    model = card.model
+    reference, shape = Reference(model), model.shape
+    *first, last = card.prompt(prefix)
+    passes = {"prompt": [reference.ingest(token) for token in first]}
+    token = reference.ingest(last, True).token
+    passes["decode"] = []
+    for _ in range(n_new - 1):
+        passes["decode"].append(reference.ingest(token, True))
+        token = passes["decode"][-1].token
+    found: dict[str, dict] = {}
+    for kind, results in passes.items():
+        found[kind] = {"out": None, "head": None}
+        if "out" in model.event_sites:
+            found[kind]["out"] = np.mean([one.out_active for one in results], axis=0) / shape.width
+        if "head" in model.event_sites and kind == "decode":
+            hidden = np.mean([one.head_active for one in results], axis=0)
+            found[kind]["head"] = tuple(hidden / (shape.width, shape.bottleneck))
+    return found
+
+
+def question(card, densities, prefix: int, n_new: int, build: str, optional=None, **memory) -> Question:
     engine = card.layout.engine
     if engine.fixed_gather == "runtime":
         engine = replace(engine, **config.BUILDS[build])
@@ -50,13 +73,16 @@ def question(card, densities, prefix: int, n_new: int, build: str, **memory) -> 
         densities=densities,
         prefix=prefix,
         new_tokens=n_new,
+        **(optional or {}),
     )
 
 
 def check(card, prefix: int, n_new: int, build: str = "partial-kv", **memory) -> None:
     cycles, densities = measure(card, prefix, n_new)
+    optional = optional_densities(card, prefix, n_new)
     for kind, measured in cycles.items():
-        found = ask(question(card, densities[kind], prefix, n_new, build, **memory))[f"{kind}_cycles"]
+        asked = question(card, densities[kind], prefix, n_new, build, optional[kind], **memory)
+        found = ask(asked)[f"{kind}_cycles"]
         print(f"{build} {kind}: measured {measured:.0f}, estimated {found}, {found / measured - 1:+.2%}")
         assert abs(found / measured - 1) < TOLERANCE, kind
 
@@ -107,6 +133,24 @@ def test_densities(bench, demo, density, hbm):
 )
 def test_mid_size(bench, prefix, hbm):
     check(bench(random_model(preset("mid"), 32, 0.24), hbm=hbm), prefix, 4, hbm=hbm)
+
+
+SITES_AT = {
+    "out": {"out": 0.3},
+    "head": {"head": 0.3},
+    "both": {"out": 0.4, "head": 0.2},
+    "few": {"out": 0.03, "head": 0.03},
+}
+
+
+@pytest.mark.kernel("sim4")
+@pytest.mark.parametrize(
+    "sites, hbm",
+    cases(SITES_AT, ("ideal", "timed"), quick=lambda sites, hbm: (sites, hbm) == ("both", "timed")),
+)
+def test_optional_event_sites(bench, demo, sites, hbm):
+    density = dict.fromkeys(SITES, 0.24) | SITES_AT[sites]
+    check(bench(random_model(demo.shape, 33, density), hbm=hbm), 6, 6, hbm=hbm)
 
 
 @pytest.mark.kernel("sim4")

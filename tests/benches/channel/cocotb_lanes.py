@@ -1,5 +1,7 @@
 """Bench of LaneGroup: commands, drains while others add, the head and its logits, the side output."""
 
+from itertools import pairwise
+
 import cocotb
 import numpy as np
 
@@ -195,6 +197,18 @@ async def head_streams(dut, written, listed):
         sum(range(3 * lanes)) + 3 * lanes * (1 + CandidateList.INSERT) if listed else 0
     )  # all rows inserted
     assert end <= done.cycles[0] <= end + most
+
+
+@cocotb.test(**LIMIT)
+async def tiles_shorter_than_a_drain(dut):
+    """The scales of a short tile wait for the drain of the tile before it, as long as stated."""
+    bench = Bench(dut)
+    program = Program(bench.rng, engine())
+    tiles, rows = 4, 2
+    program.head(tiles, rows, marker=False)
+    *_, beats, _ = await program.run(bench)
+    ends = beats.cycles[rows + 1 : tiles * (rows + 2) : rows + 2]  # the sums' own beats come behind
+    assert {after - end for end, after in pairwise(ends)} == {LaneGroup(engine=engine()).TILE_CYCLES}
 
 
 @cocotb.test(**LIMIT)

@@ -25,7 +25,7 @@ def run(config=SMALL, test_filter=None, seed=1, make=Engine, kind=LaneGroup, **p
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_lane_group(seed):
-    assert run(seed=seed, test_filter=None if seed == 1 else "^(?!.*extreme)") == (28 if seed == 1 else 27)
+    assert run(seed=seed, test_filter=None if seed == 1 else "^(?!.*extreme)") == (29 if seed == 1 else 28)
 
 
 def test_bench_sees_a_wrong_bit():

@@ -25,6 +25,7 @@ from . import abi
 from .build import Progress
 from .isa import find
 from .library import Library
+from .sampler import Sampler
 from .weights import Weights
 
 CHUNK = 128  # tokens of a pass at most
@@ -94,7 +95,8 @@ class Undo:
 class Feed:
     """Tokens for a session, in order.
 
-    `logits`: whole vectors of logits, not the best token alone. `undo`: keep what takes tokens back again.
+    `logits`: whole vectors of logits, not the token alone. `undo`: keep what takes tokens back again.
+    `sampler`: draw the tokens; None takes the largest logit.
     """
 
     session: Session
@@ -102,13 +104,14 @@ class Feed:
     want: Want = Want.NOTHING
     logits: bool = False
     undo: Undo | None = None
+    sampler: Sampler | None = None
 
 
 @dataclass
 class Fed:
     """What came of a feed.
 
-    `tokens`: greedy token after each wanted position. `logits` [wanted, V] int64, or None unless asked for.
+    `tokens`: those chosen after each wanted position. `logits` [wanted, V] int64, or None unless asked for.
     `active` [tokens, L, 4] int32: nonzero inputs by SITES. `optional` [tokens, L + 2] int32: those of W_O by
     layer, and nonzero elements of the head's a and g (0 where it was not evaluated).
     """
@@ -215,6 +218,11 @@ class Engine:
             for feeding in feedings:
                 feeding.finish()
 
+    def run_slices(self, addresses: ctypes.Array, nanoseconds: int, sums: int) -> int:
+        """The kernels' call behind `cpu.slices.advance`; 0 unless memory ran out."""
+        failed: int = self._library.slices(self._handle, addresses, len(addresses), nanoseconds, sums)
+        return failed
+
     def _check(self, feeds: Sequence[Feed]) -> None:
         if len({id(feed.session.state) for feed in feeds}) != len(feeds):
             raise UserError("a session takes part in a pass twice; give its tokens in one feed")
@@ -263,6 +271,7 @@ class _Feeding:
         if want is not Want.NOTHING:
             self._best = (c_int32 * (count if want is Want.ALL else 1))()
             part.best = ctypes.addressof(self._best)
+            part.sampler = None if feed.sampler is None else feed.sampler.address
             logits = self.fed.logits
             if logits is not None:
                 part.logits = _address(logits) + logits.strides[0] * (first if want is Want.ALL else 0)

@@ -1,7 +1,7 @@
 """Structures that Python and C++ share: declared once, in ctypes, and written out as a C++ header."""
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from ctypes import (
     Structure,
     c_double,
@@ -12,6 +12,7 @@ from ctypes import (
     c_int64,
     c_uint8,
     c_uint16,
+    c_uint64,
     c_void_p,
 )
 
@@ -24,6 +25,7 @@ _NAMES: dict[type, str] = {
     c_int64: "int64_t",
     c_uint8: "uint8_t",
     c_uint16: "uint16_t",
+    c_uint64: "uint64_t",
 }
 
 
@@ -31,11 +33,18 @@ class Interface:
     """The structures of one library, in C++ namespace `namespace`.
 
     `mutable` names the structures through whose pointers the library writes. `enums`: names of the constants
-    of each enumeration, which count from 0.
+    of each enumeration, which count from 0. `constants`: numbers, and sequences of them, by name.
     """
 
-    def __init__(self, namespace: str, mutable: set[str], enums: dict[str, Sequence[str]] | None = None):
-        self._namespace, self._mutable, self._enums = namespace, mutable, enums or {}
+    def __init__(
+        self,
+        namespace: str,
+        mutable: set[str],
+        enums: dict[str, Sequence[str]] | None = None,
+        constants: Mapping[str, int | Sequence[int]] | None = None,
+    ):
+        self._namespace, self._mutable = namespace, mutable
+        self._enums, self._constants = enums or {}, constants or {}
         self.structures: list[type[Structure]] = []
         self._pointees: dict[tuple[str, str], str] = {}
 
@@ -58,6 +67,11 @@ class Interface:
         """The text of the C++ header; it asserts that both compilers lay the structures out alike."""
         lines = ["#pragma once", "#include <cstdint>", "", f"namespace {self._namespace} {{", ""]
         lines += [f"enum {name} {{ {', '.join(values)} }};" for name, values in self._enums.items()]
+        for name, value in self._constants.items():
+            if isinstance(value, int):
+                lines.append(f"constexpr int {name} = {value};")
+            else:
+                lines.append(f"constexpr int {name}[] = {{{', '.join(map(str, value))}}};")
         for made in self.structures:
             lines.append(f"struct {made.__name__} {{")
             lines += [f"    {self._member(made, *member[:2])};" for member in made._fields_]

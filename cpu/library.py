@@ -16,6 +16,8 @@ _FUNCTIONS = {
     "engine": (_POINTER, [_POINTER, _INT]),
     "free": (None, [_POINTER]),
     "run": (_INT, [_POINTER, _POINTER, _INT]),
+    "slices": (_INT, [_POINTER, _POINTER, _INT, _LONG, _POINTER]),
+    "draw": (ctypes.c_int32, [_POINTER, _POINTER, _INT, _LONG]),
     "profile": (ctypes.POINTER(abi.Profile), [_POINTER]),
     "read": (_LONG, [_POINTER, _POINTER, _LONG]),
     "copy": (ctypes.c_uint64, [_POINTER, _POINTER, _LONG, _INT]),

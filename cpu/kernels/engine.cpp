@@ -5,6 +5,7 @@
 #include "checksum.h"
 #include "engine.h"
 #include "head.h"
+#include "slices.h"
 
 using namespace symlight;
 
@@ -28,6 +29,24 @@ EXPORTED int symlight_run(Engine* engine, const Part* parts, int count) {
         return 1;
     }
     return 0;
+}
+
+// Passes over all slices for `nanoseconds`, one at least. Returns 0, or 1 when memory ran out (then no session has
+// changed, but what the slices say of themselves is void).
+EXPORTED int symlight_slices(Engine* engine, Slice* const* slices, int count, int64_t nanoseconds, Sums* sums) {
+    try {
+        engine->run(slices, count, nanoseconds, *sums);
+    } catch (const std::bad_alloc&) {
+        return 1;
+    }
+    return 0;
+}
+
+// The token at `position` from `vocab` logits.
+EXPORTED int32_t symlight_draw(const Sampler* sampler, const int64_t* logits, int vocab, int64_t position) {
+    Candidates candidates;
+    for (int id = 0; id < vocab; id++) candidates.offer(logits[id], id);
+    return draw(*sampler, candidates, position);
 }
 
 // What all passes so far took.

@@ -30,9 +30,15 @@ class Engine {
     void run(Item* items, int count) {
         items_ = items, count_ = count;
         reserve();
+        if (std::any_of(items, items + count, [](const Item& item) { return item.sampler != nullptr; }))
+            for (Private& own : own_)
+                if (int(own.candidates.size()) < count) own.candidates.resize(count);
         last_ = Clock::now();
         team_.run([this](int thread) { pass(thread); });
     }
+
+    // Passes over `slices` until each has the tokens it may choose, or until `nanoseconds` are over; one pass at least.
+    void run(Slice* const* slices, int count, int64_t nanoseconds, Sums& sums);
 
     Profile& profile() { return profile_; }
     Team& team() { return team_; }
@@ -55,7 +61,7 @@ class Engine {
             Item item{};
             item.membrane = part.membrane, item.decay = part.decay, item.ring_k = part.ring_k, item.ring_v = part.ring_v;
             item.want = part.want == kWantAll || (part.want == kWantLast && t + 1 == part.count);
-            if (item.want) item.logits = at(part.logits, row++ * m_.vocab);
+            if (item.want) item.logits = at(part.logits, row++ * m_.vocab), item.sampler = part.sampler;
             item.active = part.active + t * m_.layers * kSites;
             item.optional = part.optional + t * (m_.layers + 2);
             item.undo_membrane = at(part.undo_membrane, t * m_.width), item.undo_decay = at(part.undo_decay, t * layered);
@@ -243,7 +249,10 @@ class Engine {
 
     void head(Stream& stream, int thread);
     void logits(int wanted, Stream& stream, int thread);
-    void choose(int wanted);
+    void choose(int wanted, int thread);
+    bool add(Slice& slice);
+    void take(Slice& slice, const Item& last);
+    void add_up(Sums& sums) const;
 
     const Model& m_;
     Team team_;
@@ -253,6 +262,7 @@ class Engine {
     Profile profile_{};
     Clock::time_point last_;
     std::vector<Item> given_;
+    std::vector<int32_t> counted_;  // by token of a pass over slices: `active`, then `optional`
     Item* items_ = nullptr;
     int count_ = 0, capacity_ = 0;
 };

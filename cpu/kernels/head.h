@@ -39,16 +39,21 @@ inline void Engine::head(Stream& stream, int thread) {
     list(h.fused, stream.events, shared_.fused_input, wanted, thread);
     logits(wanted, stream, thread);
     team_.barrier();
-    if (thread == 0) choose(wanted);
+    choose(wanted, thread);
     spent(kHeadTime, thread);
 }
 
-// Logits of this thread's share of the vocabulary, and the largest of them; ties go to the lowest id.
+// Logits of this thread's share of the vocabulary, and the largest of them (ties go to the lowest id), or candidates.
 inline void Engine::logits(int wanted, Stream& stream, int thread) {
     Private& own = own_[thread];
     std::vector<int64_t*> outputs;
-    for (int t = 0; t < count_; t++)
-        if (items_[t].want) outputs.push_back(items_[t].logits);
+    std::vector<Candidates*> candidates;
+    for (int t = 0; t < count_; t++) {
+        if (!items_[t].want) continue;
+        candidates.push_back(items_[t].sampler ? &own.candidates[outputs.size()] : nullptr);
+        if (candidates.back()) candidates.back()->clear();
+        outputs.push_back(items_[t].logits);
+    }
     std::fill_n(own.best.begin(), wanted, INT64_MIN);
     const uint16_t* scale = m_.head.fused_scale;
     multiply_by(kHeadTime, m_.head.fused, stream.events, shared_.fused_input, wanted, thread,
@@ -61,20 +66,29 @@ inline void Engine::logits(int wanted, Stream& stream, int thread) {
                         own.best[row] = largest;
                         own.best_token[row] = o;
                     }
+                    if (candidates[row] && largest >= candidates[row]->least())
+                        for (int o = from; o < to; o++) candidates[row]->offer(int64_t(acc[o]) * scale[o], o);
                     if (outputs[row])
                         for (int o = from; o < to; o++) outputs[row][o] = int64_t(acc[o]) * scale[o];
                 });
 }
 
-inline void Engine::choose(int wanted) {
+// The next token of this thread's share of the rows.
+inline void Engine::choose(int wanted, int thread) {
     for (int t = 0, row = 0; t < count_ && row < wanted; t++) {
-        if (!items_[t].want) continue;
-        int64_t best = INT64_MIN;
-        for (const Private& own : own_)
-            if (own.best[row] > best) {
-                best = own.best[row];
-                items_[t].best = own.best_token[row];
+        Item& item = items_[t];
+        if (!item.want) continue;
+        if (row % team_.size() == thread) {
+            if (item.sampler) {
+                Candidates& all = own_[0].candidates[row];
+                for (int other = 1; other < team_.size(); other++) all.offer(own_[other].candidates[row]);
+                item.best = draw(*item.sampler, all, item.position + 1);
+            } else {
+                int64_t best = INT64_MIN;
+                for (const Private& own : own_)
+                    if (own.best[row] > best) best = own.best[row], item.best = own.best_token[row];
             }
+        }
         row++;
     }
 }

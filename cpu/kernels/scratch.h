@@ -5,6 +5,7 @@
 
 #include "attention.h"
 #include "events.h"
+#include "sampler.h"
 
 namespace symlight {
 
@@ -16,6 +17,7 @@ struct Item {
     int32_t *active, *optional;
     int16_t *undo_membrane, *undo_decay;
     int8_t *undo_k, *undo_v;
+    const Sampler* sampler;  // of the next token; null: the largest logit
     int64_t position;
     int32_t token, want, best;
 };
@@ -69,6 +71,7 @@ struct Private {
     AttentionBuffers attention;
     std::vector<int64_t> best;
     std::vector<int32_t> best_token;
+    std::vector<Candidates> candidates;  // of the rows with a sampler
 
     void reserve(const Model& m, int items) {
         const int widest = std::max({3 * m.width, m.ffn, m.head.fused.by_row ? m.vocab : 0});

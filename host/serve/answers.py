@@ -15,12 +15,14 @@ class Choice:
 
     wish: Wish
     text: str = ""
-    tokens: list[Scored] = field(default_factory=list)
+    tokens: int = 0  # an echoed prompt included
+    scored: list[Scored] = field(default_factory=list)  # where log-probabilities are asked for
     reason: str | None = None
 
     def add(self, piece: Piece) -> None:
         self.text += piece.text
         self.tokens += piece.tokens
+        self.scored += piece.scored
 
 
 class Answer:
@@ -54,7 +56,7 @@ class Answer:
     def _choice(self, index: int, choice: Choice) -> dict:
         result: dict[str, object] = {"index": index, "finish_reason": choice.reason, "logprobs": None}
         if choice.wish.logprobs is not None:
-            result["logprobs"] = self._logprobs(index, choice.tokens)
+            result["logprobs"] = self._logprobs(index, choice.scored)
         if self.chat:
             return result | {"message": {"role": "assistant", "content": choice.text, "refusal": None}}
         return result | {"text": choice.text}
@@ -64,7 +66,7 @@ class Answer:
         generated = 0
         for choice in self.choices:
             echoed = len(choice.wish.prompt) if choice.wish.echo else 0
-            generated += max(0, len(choice.tokens) - echoed)
+            generated += max(0, choice.tokens - echoed)
         prompt = sum(prompts.values())
         return {"prompt_tokens": prompt, "completion_tokens": generated, "total_tokens": prompt + generated}
 
@@ -88,7 +90,7 @@ class Answer:
     def piece_event(self, index: int, piece: Piece) -> str:
         """The event of a piece, which `Choice.add` has taken."""
         choice = self.choices[index]
-        logprobs = self._logprobs(index, piece.tokens) if choice.wish.logprobs is not None else None
+        logprobs = self._logprobs(index, piece.scored) if choice.wish.logprobs is not None else None
         shown = {"delta": {"content": piece.text}} if self.chat else {"text": piece.text}
         return self._event([{"index": index, **shown, "logprobs": logprobs, "finish_reason": None}])
 

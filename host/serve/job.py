@@ -4,6 +4,7 @@ import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,17 +53,20 @@ class Wish:
         return self.echo and self.logprobs is not None
 
 
-@dataclass(frozen=True)
-class Piece:
-    """A part of the answer: text that may be shown, and the tokens it came with."""
+class Piece(NamedTuple):
+    """A part of the answer: text that may be shown, and the number of tokens that it came with.
+
+    `scored`: these tokens, where log-probabilities are asked for. A tuple, because there is one per token.
+    """
 
     text: str
-    tokens: tuple = ()  # of Scored
+    tokens: int = 0
+    scored: "tuple[Scored, ...]" = ()
 
 
 @dataclass(frozen=True)
 class Scored:
-    """A token of the answer. `logprob` and `alternatives` [(id, logprob)] are None unless asked for."""
+    """A token of the answer. The first of a text has no `logprob` and no `alternatives` [(id, logprob)]."""
 
     id: int
     text: str
@@ -98,6 +102,18 @@ class Job:
         The tokens chosen so far.
     handed : int
         Tokens of `prompt` + `generated` that the device has.
+    eos : int | None
+        The token that ends the text.
+    settings : SamplerSettings | None
+        Of drawn tokens; None: the likeliest.
+    penalised, scored : bool
+        Tokens are chosen from changed logits; log-probabilities are wanted.
+    needs_logits : bool
+        The host sees the whole logits of every generated token, unless the device draws and none is scored.
+    needs_host : bool
+        The host has something to do between two tokens.
+    wants_head : bool
+        The head is evaluated after the last token due.
     times : Times
     """
 
@@ -117,7 +133,7 @@ class Job:
         tokenizer = None if package.tokenizer_bytes is None else package.tokenizer
         self._tokenizer = tokenizer
         self._stream = None if tokenizer is None else tokenizer.stream(wish.prompt)
-        self._held = HeldText(wish.stop)
+        self._held = HeldText(wish.stop) if any(wish.stop) else None
         self._scorer = None
         if wish.logprobs is not None:
             self._scorer = Scorer(package.meta.logit_scale, wish.logprobs)
@@ -128,9 +144,15 @@ class Job:
         if wish.penalties.active:
             options = TurnOptions(wish.sampling, wish.penalties)
             self._choice = HostChoice(options, self.settings, package.meta.logit_scale, wish.prompt)
+        self.eos = package.meta.eos
+        self.penalised, self.scored = self._choice is not None, self._scorer is not None
+        self.needs_logits = self.scored or self.penalised or self.settings is not None
+        self.needs_host = self.scored or self.penalised or self._held is not None
+        self.wants_head = wish.max_tokens > 0
         self._prompt_rows: list[np.ndarray] = []
-        self._waiting: list[Scored] = []  # tokens whose text is not shown yet
-        self._echoed = False
+        self._waiting: list[Scored] = []  # tokens whose text is not shown yet, where they are scored
+        self._unshown = 0  # their number, scored or not
+        self._echoed = not wish.echo
 
     # ---- what the device has to do ----
 
@@ -157,24 +179,9 @@ class Job:
         return not self.generated
 
     @property
-    def needs_logits(self) -> bool:
-        """The host sees the whole logits of every generated token."""
-        return self._scorer is not None or self._choice is not None or self.settings is not None
-
-    @property
-    def needs_host(self) -> bool:
-        """The host has something to do between two tokens."""
-        return self._scorer is not None or self._choice is not None or bool(self.wish.stop)
-
-    @property
     def left(self) -> int:
         """Tokens that may still be generated."""
         return self.wish.max_tokens - len(self.generated)
-
-    @property
-    def wants_head(self) -> bool:
-        """The head is evaluated after the last token due."""
-        return self.wish.max_tokens > 0
 
     # ---- what the device gives ----
 
@@ -182,38 +189,44 @@ class Job:
         """Logits after prompt tokens, in order; needed where the prompt has log-probabilities."""
         self._prompt_rows.extend(rows)
 
-    def choose(self, greedy: int | None, logits: np.ndarray | None) -> int:
-        """The next token, from the device's own choice or from logits [V]."""
+    def choose(self, chosen: int | None, logits: np.ndarray | None) -> int:
+        """The next token: the device's own choice, unless there are penalties or none, from logits [V]."""
         position = len(self.wish.prompt) + len(self.generated)
         if self._choice is not None:
             return self._choice(present(logits), position)
-        if self.settings is not None and logits is not None:
-            return choose(logits, self.settings, position)
-        return int(np.argmax(present(logits))) if greedy is None else int(greedy)
+        return choose(present(logits), self.settings, position) if chosen is None else int(chosen)
 
-    def take(self, token: int, logits: np.ndarray | None = None) -> None:
-        """A generated token; emits what may be shown and, at the end, the finish."""
+    def take(self, tokens: Sequence[int], logits: np.ndarray | None = None) -> None:
+        """Generated tokens; emits what may be shown and, at the end, the finish. Those after it are dropped.
+
+        `logits` [V] of a single token, where it is scored.
+        """
         now = time.monotonic()
         if self.times.first_token is None:
             self.times.first_token = now
         self.times.last_token = now
-        self.generated.append(token)
         self._echo()
-        ended = token == self.package.meta.eos
-        text = "" if self._stream is None else self._stream.push(token)
-        if not ended:
-            score = () if self._scorer is None else _plain(self._scorer(token, present(logits)))
-            self._waiting.append(Scored(token, text, *score))
-        last = ended or self.left <= 0
-        shown = self._held.push(text)
-        stopped = self._held.stopped
-        if (last or stopped) and not stopped:
-            shown += self._held.rest()
-        if shown or last or stopped:
-            self._emit(self, Piece(shown, tuple(self._waiting)))
-            self._waiting = []
-        if last or stopped:
-            self.finish("stop" if ended or stopped else "length")
+        for token in tokens:
+            self.generated.append(token)
+            text = "" if self._stream is None else self._stream.push(token)
+            ended, stopped = token == self.eos, False
+            last = ended or len(self.generated) >= self.wish.max_tokens
+            if not ended:
+                self._unshown += 1
+                if self._scorer is not None:
+                    score = _plain(self._scorer(token, present(logits)))
+                    self._waiting.append(Scored(token, text, *score))
+            if self._held is not None:
+                text = self._held.push(text)
+                stopped = self._held.stopped
+                if last and not stopped:
+                    text += self._held.rest()
+            if text or last or stopped:
+                self._emit(self, Piece(text, self._unshown, tuple(self._waiting)))
+                self._waiting, self._unshown = [], 0
+            if last or stopped:
+                self.finish("stop" if ended or stopped else "length")
+                return
 
     def take_end_of_prompt(self) -> None:
         """The prompt is ingested and nothing is to be generated."""
@@ -236,22 +249,22 @@ class Job:
         self._prompt_rows = []
 
     def _echo(self) -> None:
-        if self._echoed or not self.wish.echo:
-            self._echoed = True
+        if self._echoed:
             return
         self._echoed = True
         prompt = self.wish.prompt
         stream = None if self._tokenizer is None else self._tokenizer.stream()
         pieces = ["" if stream is None else stream.push(token) for token in prompt]
-        scores: list = [()] * len(prompt)
+        scored: tuple[Scored, ...] = ()
         if self._scorer is not None:
             rows = zip(prompt[1:], self._prompt_rows, strict=False)
             scores = [(None, None), *(_plain(self._scorer(token, row)) for token, row in rows)]
+            scored = tuple(
+                Scored(token, piece, *score)
+                for token, piece, score in zip(prompt, pieces, scores, strict=True)
+            )
         self._prompt_rows = []
-        scored = tuple(
-            Scored(token, piece, *score) for token, piece, score in zip(prompt, pieces, scores, strict=True)
-        )
-        self._emit(self, Piece("".join(pieces) if self._tokenizer else "", scored))
+        self._emit(self, Piece("".join(pieces), len(prompt), scored))
 
 
 def _plain(score) -> tuple[float, tuple[tuple[int, float], ...]]:

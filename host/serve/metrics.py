@@ -12,7 +12,7 @@ from symlight.model.reference import SITES
 from symlight.model.v1.config import V1Shape
 
 from ..bench.telemetry import Sensor
-from .backends import Counts
+from .backend import Counts
 from .job import Job
 from .scheduler import Observer
 

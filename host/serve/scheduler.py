@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from symlight.base.errors import DeviceFault
 
-from .backends import Backend, Counts, Handle, Outcome
+from .backend import Backend, Counts, Handle, Outcome
 from .job import Job
 from .prefix_cache import PrefixCache
 
@@ -217,7 +217,7 @@ class Scheduler:
         job = one.job
         before, prompt = job.handed, len(job.wish.prompt)
         job.handed += outcome.handed
-        if before < prompt <= job.handed and not outcome.tokens:
+        if before < prompt <= job.handed:
             self._remember(one)
         if outcome.prompt_rows is not None:
             job.take_prompt_rows(outcome.prompt_rows)
@@ -226,12 +226,9 @@ class Scheduler:
         if not job.wants_head:
             job.take_end_of_prompt()
         elif outcome.tokens:
-            for token in outcome.tokens:
-                if not job.finished:
-                    job.take(token)
-            job.handed = prompt + len(job.generated)
+            job.take(outcome.tokens)
         else:
-            job.take(job.choose(outcome.greedy, outcome.logits), outcome.logits)
+            job.take([job.choose(outcome.chosen, outcome.logits)], outcome.logits)
         if job.finished:
             self._remember(one)
             self._end(one)

@@ -7,7 +7,7 @@ import pytest
 
 import symlight
 from symlight.host.bench.telemetry import Reading
-from symlight.host.serve.backends import Counts
+from symlight.host.serve.backend import Counts
 from symlight.host.serve.metrics import Metrics
 from symlight.model.config import preset
 from symlight.model.penalties import Penalties

@@ -9,7 +9,7 @@ import pytest
 
 from symlight.base.errors import DeviceFault
 from symlight.host.device.packages import open_package
-from symlight.host.serve.backends import Counts, Handle, Outcome
+from symlight.host.serve.backend import Counts, Handle, Outcome
 from symlight.host.serve.job import Finish, Job, Piece, Wish
 from symlight.host.serve.prefix_cache import PrefixCache
 from symlight.host.serve.scheduler import Draining, Observer, QueueFull, Scheduler
@@ -63,7 +63,7 @@ class Counting:
             part = list(job.due)[:3]
             handle.text += part
             done = len(part) == len(job.due) and job.wants_head
-            outcomes.append(Outcome(len(part), greedy=sum(handle.text) % 1000 if done else None))
+            outcomes.append(Outcome(len(part), chosen=sum(handle.text) % 1000 if done else None))
         return outcomes, Counts(active=np.zeros((1, 4)))
 
     def drop(self, handle):

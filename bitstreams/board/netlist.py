@@ -26,7 +26,7 @@ def synthesised(board: Board, folder: Path) -> tuple[str, int]:
         f"{remaining_commands(BOARD_MODULE)}write_verilog -noattr -noexpr netlist.v\n"
     )
     (folder / "netlist.ys").write_text(commands)
-    run_tool(YOSYS, ["-q", "-l", "netlist.log", "netlist.ys"], folder)
+    run_tool(YOSYS, ["-q", "-l", "netlist.log", "netlist.ys"], folder, log="netlist.log")
     parts = [(folder / "netlist.v").read_text(), (HERE / CELLS).read_text()]
     parts += [(share() / name).read_text() for name in YOSYS_CELLS]
     return "\n".join(parts), build_id

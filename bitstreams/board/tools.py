@@ -43,9 +43,17 @@ def versions() -> dict[str, str]:
 
 
 def run_tool(
-    tool: Tool, arguments: Sequence[str], folder: Path, on_line: Callable[[str], None] | None = None
+    tool: Tool,
+    arguments: Sequence[str],
+    folder: Path,
+    on_line: Callable[[str], None] | None = None,
+    *,
+    log: str | None = None,
 ) -> str:
-    """What a tool says; a `UserError` with its own words when it fails. It sees `folder` and below."""
+    """What a tool says; a `UserError` with its own words when it fails. It sees `folder` and below.
+
+    `log` is a file of the tool's own: yosys says nothing more on its output once ABC has run.
+    """
     code = f"import sys; from {tool.module} import {tool.function}; sys.exit({tool.function}(sys.argv[1:]))"
     finished = process.run(
         [sys.executable, "-c", code, *arguments],
@@ -53,10 +61,12 @@ def run_tool(
         environment=process.build_environment(),
         on_line=on_line,
     )
+    if finished.status and log is not None and (folder / log).is_file():
+        finished.lines.extend(_errors((folder / log).read_text(errors="replace")))
     require_success("building the bitstream", tool.name, finished)
     return finished.output
 
 
-def error_free(text: str) -> bool:
-    """Whether a log has no line that begins with an error."""
-    return re.search(r"^ERROR", text, re.M) is None
+def _errors(text: str) -> list[str]:
+    """Lines of a log that begin with an error."""
+    return re.findall(r"^ERROR.*\n?", text, re.M)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 PAGE = 4096  # XRT allocates whole pages
 ALIGNMENT = 64  # of a partial transfer: DMA engines move whole words of 64 bytes
 SCALAR_LIMIT = 1 << 31  # pyxrt casts scalars to a signed C int
+RESET = "reset the card (`xbutil reset`)"
 
 
 @contextmanager
@@ -34,7 +35,12 @@ def xrt_errors(doing: str) -> Iterator[None]:
 
 
 class KernelCard(Protocol):
-    """What the driver needs of a card that holds a kernel: `Card`, and `board.card.BoardCard`."""
+    """What the driver needs of a card that holds a kernel: `Card`, and `board.card.BoardCard`.
+
+    `reset` tells the user how to reset it, as the beginning of a clause.
+    """
+
+    reset: str
 
     def allocate(self, sizes: dict[str, int]) -> None: ...
 
@@ -65,6 +71,8 @@ class Card:
     arguments : list[Argument]
         The kernel's arguments, in order.
     """
+
+    reset = RESET
 
     def __init__(self, api: ModuleType, device: int | str, xclbin: str, arguments: list[Argument]):
         self._api = api
@@ -159,9 +167,7 @@ class Card:
         if state == states.ERT_CMD_STATE_COMPLETED:
             return True
         if state in (states.ERT_CMD_STATE_ERROR, states.ERT_CMD_STATE_ABORT, states.ERT_CMD_STATE_NORESPONSE):
-            raise DeviceFault(
-                f"the kernel's run ended as {state.name}; reset the card (`xbutil reset`) and try again"
-            )
+            raise DeviceFault(f"the kernel's run ended as {state.name}; {RESET} and try again")
         return False
 
     def info(self, what: str) -> str:

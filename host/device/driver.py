@@ -283,7 +283,7 @@ class Accelerator:
         self._position, self._pending = mailbox.position, mailbox.pending
         if not mailbox.ok:
             self._lost = "the last run failed"
-            raise DeviceFault(mailbox.fault(watchdog))
+            raise DeviceFault(mailbox.fault(watchdog, self._card.reset))
         return mailbox
 
     def _reply(
@@ -301,7 +301,8 @@ class Accelerator:
         try:
             self._card.start(command=command, run_id=self._run_id, **_with_watchdog(arguments, watchdog))
             self._wait(watchdog, poll)
-            mailbox = Mailbox.decode(bytes(self._card.read("io", Io.MAILBOX, MAILBOX_BYTES)), self._run_id)
+            raw = bytes(self._card.read("io", Io.MAILBOX, MAILBOX_BYTES))
+            mailbox = Mailbox.decode(raw, self._run_id, self._card.reset)
             if mailbox.build_id != self._build_id:
                 raise UserError(
                     f"the kernel on {self.name} is build {mailbox.build_id:032x}, "
@@ -328,8 +329,8 @@ class Accelerator:
             if time.monotonic() > deadline:
                 raise DeviceFault(
                     f"the run did not end within {limit:.3g} s, and a started kernel cannot be stopped from "
-                    "the host; reset the card (`xbutil reset`; a simulated one just starts again) and give a "
-                    "larger --time-limit if the run was only slow"
+                    f"the host; {self._card.reset} (a simulated one just starts again) and give a larger "
+                    "--time-limit if the run was only slow"
                 )
 
     def _let_finish(self) -> None:

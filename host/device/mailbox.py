@@ -19,6 +19,7 @@ from symlight.hw.interface import (
 from symlight.model.config import ModelShape
 from symlight.model.reference import SITES
 
+from .card import RESET
 from .machine import Cycles
 
 BYTES = 4 * MAILBOX["counters"] + 8 * COUNTERS
@@ -42,15 +43,16 @@ class Mailbox:
     counters: np.ndarray  # uint64 [COUNTERS]
 
     @classmethod
-    def decode(cls, raw: bytes, run_id: int) -> "Mailbox":
-        """Read the mailbox of run `run_id`; anything else in its place is a `DeviceFault`."""
+    def decode(cls, raw: bytes, run_id: int, reset: str = RESET) -> "Mailbox":
+        """Read the mailbox of run `run_id`; anything else in its place is a `DeviceFault`, which says how to
+        `reset` the device (host.device.card.KernelCard)."""
         start = 4 * MAILBOX["counters"]
         words = [int(word) for word in np.frombuffer(raw[:start], "<u4")]
         if words[MAILBOX["magic"]] != MAILBOX_MAGIC or words[MAILBOX["run_id"]] != run_id:
             raise DeviceFault(
                 f"the device says run {run_id} is done, but its mailbox holds "
                 f"{words[MAILBOX['magic']]:#010x} of run {words[MAILBOX['run_id']]}: the results are stale; "
-                "reset the card (`xbutil reset`) and start again"
+                f"{reset} and start again"
             )
         build = words[MAILBOX["build_id"] : MAILBOX["build_id"] + 4]
         plain = (
@@ -103,8 +105,8 @@ class Mailbox:
             .reshape(shape.layers, len(SITES))
         )
 
-    def fault(self, watchdog: int) -> str:
-        """One sentence about what went wrong and what to do."""
+    def fault(self, watchdog: int, reset: str) -> str:
+        """One sentence about what went wrong and what to do; `reset` as in `decode`."""
         where = (
             f"(channel {self.error_channel}, address {self.error_address:#x}); "
             "reset the session and run again, and check the card if it repeats"
@@ -122,7 +124,7 @@ class Mailbox:
             ErrorCode.BAD_TOKEN: f"token {self.error_address} of the prompt is outside the model's "
             "vocabulary",
             ErrorCode.STUCK_PORT: f"memory port m_axi_hbm{self.error_channel:02d} never answered, and the "
-            "kernel takes no more work; reset the card (`xbutil reset`), and check the link if it repeats",
+            f"kernel takes no more work; {reset}, and check the link if it repeats",
             ErrorCode.NEEDS_RESET: "an earlier run failed; reset the session and start again",
         }
         unknown = (

@@ -132,15 +132,16 @@ class ProbeRunner:
             if self._card.wait(POLL_MS):
                 break
         else:
-            raise DeviceFault("the probe did not end within a minute; reset the card (`xbutil reset`)")
-        mailbox = Mailbox.decode(bytes(self._card.read("io", Io.MAILBOX, MAILBOX_BYTES)), self._run_id)
+            raise DeviceFault(f"the probe did not end within a minute; {self._card.reset}")
+        raw = bytes(self._card.read("io", Io.MAILBOX, MAILBOX_BYTES))
+        mailbox = Mailbox.decode(raw, self._run_id, self._card.reset)
         if mailbox.build_id != self._build_id:
             raise UserError(
                 f"the kernel on the card is build {mailbox.build_id:032x}, the manifest says "
                 f"{self._build_id:032x}; use the manifest that belongs to the xclbin"
             )
         if not mailbox.ok:
-            raise DeviceFault(mailbox.fault(0))
+            raise DeviceFault(mailbox.fault(0, self._card.reset))
         return [self._figures(mailbox.counters, k, question) for k in range(question.ports)]
 
     def _figures(self, counters: np.ndarray, port: int, question: Question) -> Figures:

@@ -144,7 +144,9 @@ def test_a_driver_that_believes_any_mailbox(faults, monkeypatch):
     monkeypatch.setattr(
         Mailbox,
         "decode",
-        classmethod(lambda cls, raw, run_id: decode(cls, raw, int.from_bytes(raw[4:8], "little"))),
+        classmethod(
+            lambda cls, raw, run_id, reset: decode(cls, raw, int.from_bytes(raw[4:8], "little"), reset)
+        ),
     )
     found(driver.test_the_mailbox_of_an_earlier_run_is_refused, faults.dut, make(faults.dut))
 

@@ -58,6 +58,8 @@ class BoardCard:
         For messages.
     """
 
+    reset = "reset the board (its button FIRE1)"
+
     def __init__(
         self,
         link: Link,

@@ -7,12 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from symlight.base.errors import UserError
+from symlight.base.errors import DeviceFault, UserError
 from symlight.host.device.board.card import BoardCard, open_port
 from symlight.host.device.board.link import Link
 from symlight.host.device.board.opening import board_kernel, open_board
+from symlight.host.device.mailbox import BYTES as MAILBOX_BYTES
+from symlight.host.device.mailbox import Mailbox
 from symlight.hw.board.protocol import Hello, LinkStatus, Operation
-from symlight.hw.interface import arguments
+from symlight.hw.interface import MAILBOX, MAILBOX_MAGIC, ErrorCode, arguments
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -192,3 +194,14 @@ def test_no_such_bitstream(tmp_path):
 def test_a_device_needs_a_line():
     with pytest.raises(UserError, match="serial:/dev/ttyUSB0"):
         open_board("", None)
+
+
+def test_no_sentence_names_the_tool_of_the_cards():
+    """A stuck kernel on a board: its button resets it, not XRT."""
+    raw = np.zeros(MAILBOX_BYTES // 4, "<u4")
+    raw[MAILBOX["magic"]], raw[MAILBOX["error"]] = MAILBOX_MAGIC, ErrorCode.STUCK_PORT
+    sentence = Mailbox.decode(raw.tobytes(), 0, BoardCard.reset).fault(1, BoardCard.reset)
+    with pytest.raises(DeviceFault) as stale:
+        Mailbox.decode(raw.tobytes(), 1, BoardCard.reset)
+    for said in (sentence, str(stale.value)):
+        assert "FIRE1" in said and "xbutil" not in said

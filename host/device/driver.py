@@ -306,8 +306,7 @@ class Accelerator:
             if mailbox.build_id != self._build_id:
                 raise UserError(
                     f"the kernel on {self.name} is build {mailbox.build_id:032x}, "
-                    f"its manifest says {self._build_id:032x}; "
-                    "use the manifest that belongs to the xclbin"
+                    f"its manifest says {self._build_id:032x}; use the manifest that belongs to it"
                 )
         except UserError as error:
             self._dead = self._dead or str(error)

@@ -31,6 +31,7 @@ from .attention import COMMANDS, AttentionEngine
 from .channel_ports import channel_signature
 from .fetch import Fetch
 from .gather import Gather
+from .lane_control import COMMAND_MEMBERS
 from .lanes import LaneGroup
 from .loader import Loader
 from .place import GroupColumnTable
@@ -42,7 +43,7 @@ COMMAND_SLACK = 6  # of these, room that the dispatcher cannot see in time
 COMMAND_PARTS = {
     "gather": ("work", "stream", "words", "log_groups", "columns", "count"),
     "fetch": tuple(data.Layout.cast(ChannelCommand).members),
-    "lanes": ("work", "beats", "acc", "count", "logits", "candidates", "channel"),
+    "lanes": COMMAND_MEMBERS,
 }
 LOADER_PARTS = ("base", "stage", "load", "slot")
 KV_QUEUE = COMMANDS

@@ -5,7 +5,14 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import Engine
+from ..lib.slice import Slice
 from ..types import ACC_ADDRESS, BEATS_BITS, CHANNEL_BITS, ChannelCommand, Item, Work, beat_layout
+
+# Members of a command that the lanes look at.
+COMMAND_MEMBERS = ("work", "beats", "acc", "count", "logits", "candidates", "channel")
+_COMMAND = data.StructLayout(
+    {member: data.Layout.cast(ChannelCommand).members[member] for member in COMMAND_MEMBERS}
+)
 
 
 class _Mode(data.Struct):
@@ -35,6 +42,7 @@ class LaneControl(wiring.Component):
     Members
     -------
     commands, items, beats : stream
+        A command may be decoded from the cycle after its transfer on.
     index : In
     scale_ready, head_idle : In
         From the head.
@@ -43,7 +51,8 @@ class LaneControl(wiring.Component):
     scale, half, pass_side : Out
         The beat taken is scale beat `half` of the tile; the beat goes to the side output.
     head_start, head_logits, head_candidates, head_done : Out
-        With `head_start`: whether the command's logits are written, whether its candidates are kept.
+        `head_start` is high in a HEAD command's first cycle; with it: whether the command's logits are
+        written, whether its candidates are kept.
     """
 
     def __init__(self, engine: Engine):
@@ -84,21 +93,26 @@ class LaneControl(wiring.Component):
             ]
             with m.If(self.beats.valid):
                 m.d.sync += mode.count.eq(mode.count - 1)
-        self._load(m, mode, done, left, word)  # last: its assignments win
+        # Whether the next command is taken shows late in a cycle: its queue does not see it.
+        m.submodules.entry = entry = Slice(_COMMAND)
+        m.d.comb += [entry.i.valid.eq(self.commands.valid), self.commands.ready.eq(entry.i.ready)]
+        m.d.comb += [entry.i.p[member].eq(self.commands.p[member]) for member in COMMAND_MEMBERS]
+        self._load(m, entry.o, mode, done, left, word)  # last: its assignments win
         return m
 
-    def _load(self, m, mode, done, left, word):
+    def _load(self, m, commands, mode, done, left, word):
         """Decode the next command into `mode` while the last step of the previous one is taken: no bubble
         between them."""
-        command = self.commands.payload
-        m.d.comb += [
-            self.commands.ready.eq(done | ~(mode.matrix | mode.head | mode.side)),
+        command = commands.payload
+        m.d.comb += commands.ready.eq(done | ~(mode.matrix | mode.head | mode.side))
+        m.d.sync += [
+            self.head_start.eq(0),
             self.head_logits.eq(command.logits),
             self.head_candidates.eq(command.candidates),
         ]
-        with m.If(self.commands.ready):
+        with m.If(commands.ready):
             m.d.sync += [mode.matrix.eq(0), mode.head.eq(0), mode.side.eq(0)]
-            with m.If(self.commands.valid):
+            with m.If(commands.valid):
                 m.d.sync += [
                     mode.matrix.eq(command.work == Work.MATRIX),
                     mode.head.eq(command.work == Work.HEAD),
@@ -108,8 +122,8 @@ class LaneControl(wiring.Component):
                     mode.count.eq(command.count - 1),
                     left.eq(command.beats - 1),
                     word.eq(command.acc),
+                    self.head_start.eq(command.work == Work.HEAD),
                 ]
-                m.d.comb += self.head_start.eq(command.work == Work.HEAD)
                 with m.If(command.work == Work.MATRIX):
                     m.d.sync += Assert(command.beats != 0, "MATRIX command without beats")
                 with m.If((command.work == Work.HEAD) | (command.work == Work.DIRECT_READ)):

@@ -53,8 +53,10 @@ class Runs(wiring.Component):
         m.d.comb += [self.columns.eq(head.columns), self.log_groups.eq(head.log_groups)]
         self._tile, self._first_scales = Signal(15), Signal.like(head.base)
         total, settled = self._total(m, head)
-        base, beats = Signal.like(head.base), Signal.like(total)
-        scales, tiles = Signal.like(head.base), Signal.like(head.count)  # of a HEAD command by rows
+        beats, tiles = Signal.like(total), Signal.like(head.count)
+        # Where rows begin or one run does, and of a HEAD command by rows where the next scales or rows do:
+        # they take turns. The offset is a row's, and 0 for other runs, so one sum makes every address.
+        place, other, offset = Signal.like(head.base), Signal.like(head.base), Signal(BEAT_ADDRESS)
         m.d.sync += self._first_scales.eq(head.base + (head.words << exact_log2(self._engine.lanes)))
         credits = Signal(3)  # KV commands issued and not fenced
         with m.If(self.issued & ~self.fenced):
@@ -62,13 +64,15 @@ class Runs(wiring.Component):
         with m.Elif(self.fenced & ~self.issued):
             m.d.sync += credits.eq(credits - 1)
         run, free = self.runs, self.runs.ready
+        m.d.comb += run.p.address.eq(place + offset)
+        turn = [place.eq(other), other.eq(place + self._tile)]  # the tile's beats: the product's first factor
         with m.FSM() as fsm:
             with m.State("COMMAND"):
                 same = (self.traffic == head.traffic) & (self.io == head.io)
                 with m.If(self.commands.valid & settled & (same | self.idle)):
                     m.d.sync += [self.traffic.eq(head.traffic), self.io.eq(head.io)]
-                    m.d.sync += [base.eq(head.base), beats.eq(total)]
-                    m.d.sync += [scales.eq(self._first_scales), tiles.eq(head.count - 1)]
+                    m.d.sync += [place.eq(head.base), beats.eq(total)]
+                    m.d.sync += [other.eq(self._first_scales), tiles.eq(head.count - 1)]
                     with m.If(head.work == Work.FENCE):
                         m.next = "FENCE"
                     with m.Elif(((head.work == Work.MATRIX) | (head.work == Work.HEAD)) & ~head.stream):
@@ -83,19 +87,18 @@ class Runs(wiring.Component):
                 with m.If((beats == 0) | free):
                     m.d.comb += self.commands.ready.eq(1)
                     m.next = "COMMAND"
-                m.d.comb += [run.valid.eq(beats != 0), run.p.address.eq(base), run.p.beats.eq(beats)]
+                m.d.comb += [run.valid.eq(beats != 0), run.p.beats.eq(beats)]
             with m.State("ROWS"):
-                with m.If(self._rows(m, head, base, run)):
+                with m.If(self._rows(m, head, offset, run)):
+                    m.d.sync += [*turn, offset.eq(0)]
                     m.next = "SCALES"
                     with m.If(head.work == Work.MATRIX):
                         m.d.comb += self.commands.ready.eq(1)
                         m.next = "COMMAND"
             with m.State("SCALES"):
-                m.d.comb += [run.valid.eq(1), run.p.address.eq(scales), run.p.beats.eq(SCALE_BEATS)]
+                m.d.comb += [run.valid.eq(1), run.p.beats.eq(SCALE_BEATS)]
                 with m.If(free):
-                    # the tile's beats are the product's first factor
-                    m.d.sync += [base.eq(base + self._tile), scales.eq(scales + self._tile)]
-                    m.d.sync += tiles.eq(tiles - 1)
+                    m.d.sync += [*turn, tiles.eq(tiles - 1)]
                     m.next = "ROWS"
                     with m.If(tiles == 0):
                         m.d.comb += self.commands.ready.eq(1)
@@ -127,23 +130,19 @@ class Runs(wiring.Component):
             m.d.sync += cycles.eq(0)
         return total, cycles == self.SETTLING
 
-    def _rows(self, m, head, base, run):
+    def _rows(self, m, head, offset, run):
         """A row a cycle: its offset is multiplied in one stage, its address added in the next. Returns "the
         last has left"."""
-        product, there, valid, last = Signal(BEAT_ADDRESS), Signal(), Signal(), Signal()
+        there, valid, last = Signal(), Signal(), Signal()
         move = ~there | ~valid | run.ready
         m.d.comb += self.rows.ready.eq(move & ~(there & last))
         with m.If(move):
             m.d.sync += there.eq(self.rows.valid & self.rows.ready)
         with m.If(self.rows.valid & self.rows.ready):
             m.d.sync += [
-                product.eq(self.rows.p.row * head.beats),
+                offset.eq(self.rows.p.row * head.beats),
                 valid.eq(self.rows.p.valid),
                 last.eq(self.rows.p.last),
             ]
-        m.d.comb += [
-            run.valid.eq(there & valid),
-            run.p.address.eq(base + product),
-            run.p.beats.eq(head.beats),
-        ]
+        m.d.comb += [run.valid.eq(there & valid), run.p.beats.eq(head.beats)]
         return there & last & move

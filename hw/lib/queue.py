@@ -1,11 +1,16 @@
 """Queues of streams, in distributed or in block RAM."""
 
-from amaranth.hdl import Assert, Module, Signal
+from amaranth.hdl import Assert, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 SHALLOW = 64  # up to this depth a queue lies in distributed RAM
+
+
+def _counted(level, put, get):
+    """The next level. Both sums are there when it is known, late in the cycle, which one counts."""
+    return Mux(get, Mux(put, level, level - 1), Mux(put, level + 1, level))
 
 
 class Queue(wiring.Component):
@@ -81,10 +86,7 @@ class Queue(wiring.Component):
                 m.d.sync += Assert(self.level + fresh < self._depth, "a word that was promised room has none")
         with m.If(put):
             m.d.sync += write.addr.eq(write.addr + 1)
-        with m.If(counted & ~get):
-            m.d.sync += self.level.eq(self.level + 1)
-        with m.If(get & ~counted):
-            m.d.sync += self.level.eq(self.level - 1)
+        m.d.sync += self.level.eq(_counted(self.level, counted, get))
         if self._deep:
             self._read_deep(m, memory.read_port(transparent_for=()), counted, get)
         else:
@@ -114,7 +116,8 @@ class Queue(wiring.Component):
             m.d.sync += [address.eq(address + 1), self.o.valid.eq(1)]
         with m.Elif(get):
             m.d.sync += self.o.valid.eq(0)
+        m.d.sync += stored.eq(_counted(stored, counted, read.en))
         with m.If(counted & ~read.en):
-            m.d.sync += [stored.eq(stored + 1), some.eq(1)]
+            m.d.sync += some.eq(1)
         with m.If(read.en & ~counted):
-            m.d.sync += [stored.eq(stored - 1), some.eq(stored != 1)]
+            m.d.sync += some.eq(stored != 1)

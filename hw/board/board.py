@@ -55,7 +55,7 @@ BOARDS = {
             chip=ULX3S_SDRAM,
             input_mhz=25,
             vco_mhz=750,
-            sdram_mhz=125,
+            sdram_mhz=75,
             baud=2_000_000,
         ),
     )

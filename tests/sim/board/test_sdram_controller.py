@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import pytest
 
+from symlight.hw.board.board import board
 from symlight.hw.board.chip import ULX3S_SDRAM, Cycles
 from symlight.hw.board.sdram import SdramController
 from symlight.sim.board.controller import Request, SdramViolation, SimulatedController
 
 pytestmark = pytest.mark.timeout(300)
 
-MHZ = 100
+MHZ = board("ulx3s-85f").sdram_mhz
 WORD_BYTES = 2
 WARM = [Request(0)]  # waits for the power-up of the chip
 

@@ -1,5 +1,6 @@
 """The synthesised netlist as a simulated board: ECP5 cells in place of the design."""
 
+import re
 from pathlib import Path
 
 from symlight.base.tools import Progress
@@ -13,22 +14,26 @@ from .tools import YOSYS, require_tools, run_tool
 
 CELLS = "ecp5_cells.v"  # of sim.board: what yosys has as black boxes
 YOSYS_CELLS = ("common_sim.vh", "ccu2c_sim.vh")  # yosys' own models
+_INCLUDE = re.compile(r"^`include .*\n", re.M)  # of cells under other names
 
 
 def synthesised(board: Board, folder: Path) -> tuple[str, int]:
-    """Verilog of the netlist with the models of its cells, and the build id. `folder` is for the tools."""
+    """Verilog of the netlist with the models of its cells, and the build id. `folder` is for the tools.
+
+    Names are numbers: yosys' own are so long that the simulator would be ten times the size.
+    """
     require_tools()
     text, build_id = generate_board(board, line_divisor=LINE_DIVISOR, gap=GAP)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "design.v").write_text(text)
     commands = (
         f"read_verilog design.v\nsynth_ecp5 {FIRST} -top {BOARD_MODULE}\n"
-        f"{remaining_commands(BOARD_MODULE)}write_verilog -noattr -noexpr netlist.v\n"
+        f"{remaining_commands(BOARD_MODULE)}rename -hide\nwrite_verilog -noattr -noexpr netlist.v\n"
     )
     (folder / "netlist.ys").write_text(commands)
     run_tool(YOSYS, ["-q", "-l", "netlist.log", "netlist.ys"], folder, log="netlist.log")
     parts = [(folder / "netlist.v").read_text(), (HERE / CELLS).read_text()]
-    parts += [(share() / name).read_text() for name in YOSYS_CELLS]
+    parts += [_INCLUDE.sub("", (share() / name).read_text()) for name in YOSYS_CELLS]
     return "\n".join(parts), build_id
 
 

@@ -17,12 +17,16 @@ class Choice:
     text: str = ""
     tokens: int = 0  # an echoed prompt included
     scored: list[Scored] = field(default_factory=list)  # where log-probabilities are asked for
-    reason: str | None = None
+    finished: bool = False
+    reason: str | None = None  # None: an error ended it
 
     def add(self, piece: Piece) -> None:
         self.text += piece.text
         self.tokens += piece.tokens
         self.scored += piece.scored
+
+    def finish(self, reason: str | None) -> None:
+        self.finished, self.reason = True, reason
 
 
 class Answer:
@@ -44,6 +48,12 @@ class Answer:
         self.created = int(time.time())
         self.choices = [Choice(wish) for wish in wishes]
         self._offsets = [0] * len(wishes)
+        self._begin = ""  # of streamed events: what they have in common
+
+    @property
+    def complete(self) -> bool:
+        """Every choice has its finish."""
+        return all(choice.finished for choice in self.choices)
 
     # ---- whole ----
 
@@ -103,8 +113,11 @@ class Answer:
         return self._event([], usage=self.usage())
 
     def _event(self, choices: list[dict], **more) -> str:
-        kind = "chat.completion.chunk" if self.chat else "text_completion"
-        return event(self._head(kind) | {"choices": choices} | more)
+        if not self._begin:
+            kind = "chat.completion.chunk" if self.chat else "text_completion"
+            self._begin = json.dumps(self._head(kind), ensure_ascii=False)[:-1]
+        rest = json.dumps({"choices": choices} | more, ensure_ascii=False)
+        return f"data: {self._begin}, {rest[1:]}\n\n"
 
     # ---- log-probabilities ----
 

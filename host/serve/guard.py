@@ -18,10 +18,10 @@ def bearer_key(header: str | None) -> str | None:
 
 
 class Guard:
-    """ASGI middleware of the application."""
+    """ASGI middleware of the application, which answers `paths`."""
 
-    def __init__(self, app: ASGIApp, service: Service):
-        self._app, self._service = app, service
+    def __init__(self, app: ASGIApp, service: Service, paths: frozenset[str]):
+        self._app, self._service, self._paths = app, service, paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -53,8 +53,7 @@ class Guard:
         try:
             await app(scope, receive, counted)
         finally:
-            route = scope.get("route")
-            path = getattr(route, "path", "other")
+            path = scope["path"] if scope["path"] in self._paths else "other"
             self._service.metrics.requests.labels(path, str(status)).inc()
 
 

@@ -2,18 +2,24 @@
 
 import secrets
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
 from symlight.base.errors import UserError
-from symlight.model.penalties import Penalties
+from symlight.model.penalties import NO_PENALTIES, Penalties
 from symlight.model.sampling import SEED_BITS, SamplingOptions
 
 from ..library.completion import MAX_ALTERNATIVES
 from .job import Wish
 from .settings import ServerSettings
 
+_PENALTY_FIELDS = {
+    "presence": "presence_penalty",
+    "frequency": "frequency_penalty",
+    "repetition": "repetition_penalty",
+}
+_Values = TypeVar("_Values")
 Number = Annotated[float, Field(strict=False, allow_inf_nan=False)]
 # Fields of the protocol that this server takes with their neutral value only.
 NEUTRAL: dict[str, tuple] = {
@@ -170,8 +176,7 @@ def sampling_options(body: _Common) -> SamplingOptions:
     for name in ("temperature", "top_p", "top_k", "min_p"):
         if (value := getattr(body, name)) is not None:
             values[name] = 0 if name == "top_k" and value == -1 else value
-            _named(name, lambda name=name: SamplingOptions(**{name: values[name]}))
-    return SamplingOptions(**values)
+    return _checked(SamplingOptions, values, {})
 
 
 def penalties(body: _Common, vocab: int) -> Penalties:
@@ -181,21 +186,24 @@ def penalties(body: _Common, vocab: int) -> Penalties:
         if not (token.isascii() and token.isdecimal()) or int(token) >= vocab:
             raise BadRequest(f"logit_bias: {token!r} is no token id of this model", "logit_bias")
         bias[int(token)] = value
-    values: dict[str, Any] = {}
-    for field, name in (("presence_penalty", "presence"), ("frequency_penalty", "frequency"),
-                        ("repetition_penalty", "repetition")):  # fmt: skip
+    values: dict[str, Any] = {"bias": bias} if bias else {}
+    for name, field in _PENALTY_FIELDS.items():
         if (value := getattr(body, field)) is not None:
             values[name] = value
-            _named(field, lambda name=name: Penalties(**{name: values[name]}))
-    checked: Penalties = _named("logit_bias", lambda: Penalties(bias=bias, **values))
-    return checked
+    return _checked(Penalties, values, _PENALTY_FIELDS | {"bias": "logit_bias"}) if values else NO_PENALTIES
 
 
-def _named(field: str, make: Callable):
+def _checked(kind: type[_Values], values: dict[str, Any], fields: dict[str, str]) -> _Values:
+    """`kind(**values)`; a `BadRequest` names the field of the request that is at fault."""
     try:
-        return make()
-    except UserError as error:
-        raise BadRequest(str(error), field) from error
+        return kind(**values)
+    except UserError:
+        for name, value in values.items():
+            try:
+                kind(**{name: value})
+            except UserError as error:
+                raise BadRequest(str(error), fields.get(name, name)) from error
+        raise
 
 
 def completion_wishes(
@@ -248,7 +256,7 @@ def _wishes(body, prompts, field, count, logprobs, echo, vocab, settings) -> lis
             raise BadRequest(
                 f"{field} has {len(prompt)} tokens; this server takes at most {settings.max_prompt}", field
             )
-        for token in prompt:
+        for token in (min(prompt), max(prompt)):
             if not 0 <= token < vocab:
                 raise BadRequest(f"{field}: token {token} is outside the vocabulary 0..{vocab - 1}", field)
     sampling, changes, stops = sampling_options(body), penalties(body, vocab), stop_texts(body, settings)

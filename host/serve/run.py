@@ -1,10 +1,9 @@
 """Uvicorn with the server's limits."""
 
-import asyncio
 import socket
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from symlight.base.errors import UserError
 
@@ -17,13 +16,31 @@ KEEP_ALIVE_SECONDS = 30
 BACKLOG = 256
 
 
-def _patient_protocol(seconds: float) -> type[H11Protocol]:
-    """A protocol that closes connections whose first request does not arrive."""
+def _patient_protocol(seconds: float) -> type[HttpToolsProtocol]:
+    """A protocol that ends connections whose first request does not arrive, or whose headers are endless."""
 
-    class PatientProtocol(H11Protocol):
+    class PatientProtocol(HttpToolsProtocol):
         def connection_made(self, transport) -> None:
             super().connection_made(transport)
+            self._heading, self._head_bytes = True, 0  # the parser has no limit of its own
             self._first = self.loop.call_later(seconds, self._give_up)
+
+        def data_received(self, data: bytes) -> None:
+            self._head_bytes += len(data) if self._heading else 0
+            super().data_received(data)  # starts the count again where a request ends
+            if self._heading and self._head_bytes > MOST_HEADER_BYTES and not self.transport.is_closing():
+                self.send_400_response(f"The headers have more than {MOST_HEADER_BYTES} bytes.")
+
+        def on_headers_complete(self) -> None:
+            self._heading = False
+            hosts = sum(name == b"host" for name, _ in self.headers)
+            if self.parser.get_http_version() == "1.1" and hosts != 1:  # RFC 9112, section 3.2
+                raise ValueError(f"{hosts} Host headers")  # which the parser turns into status 400
+            super().on_headers_complete()
+
+        def on_message_complete(self) -> None:
+            self._heading, self._head_bytes = True, 0
+            super().on_message_complete()
 
         def _give_up(self) -> None:
             if self.cycle is None and not self.transport.is_closing():
@@ -68,7 +85,6 @@ def server(service: Service) -> uvicorn.Server:
         limit_concurrency=settings.max_connections,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=int(settings.grace),
-        h11_max_incomplete_event_size=MOST_HEADER_BYTES,
         lifespan="on",
     )
     return uvicorn.Server(config)
@@ -76,4 +92,4 @@ def server(service: Service) -> uvicorn.Server:
 
 def run(made: uvicorn.Server, listening: socket.socket) -> None:
     """Serve until the process is asked to end; what runs is finished first."""
-    asyncio.run(made.serve(sockets=[listening]))
+    made.run(sockets=[listening])

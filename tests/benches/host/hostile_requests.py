@@ -189,7 +189,7 @@ def _lines() -> Iterator[Case]:
     lines = (
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", bytes(range(256)) * 8 + b"\r\n\r\n",
         b"GET /\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"GET / HTTPS/1.1\r\n\r\n",
-        b"GET  / HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /a b HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET  /a HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /a b HTTP/1.1\r\nHost: x\r\n\r\n",
         b"/ GET HTTP/1.1\r\n\r\n",
         b"\x05\x01\x00\r\n\r\n", b"SSH-2.0-x\r\n\r\n", b"GET\t/\tHTTP/1.1\r\nHost: x\r\n\r\n",
         b"EHLO x\r\n\r\n",
@@ -197,13 +197,13 @@ def _lines() -> Iterator[Case]:
     )  # fmt: skip
     for line in lines:
         yield f"line {line[:30]!r}", line, (400, 404, 505)
-    yield "another version", get(b"/", version=b"HTTP/9.9"), (505,)
+    yield "another version", get(b"/", version=b"HTTP/9.9"), (400, 505)
     for method in (b"DELETE", b"PUT", b"PATCH", b"GET", b"OPTIONS", b"TRACE", b"BREW", b"post"):
         yield f"{method!r} of completions", get(COMPLETIONS.encode(), method), (400, 405)
     for path in (b"/health", b"/metrics", b"/v1/models", b"/"):
         yield f"POST of {path!r}", post(path.decode(), b"{}"), (405,)
     yield "a tunnel", get(b"example.org:443", b"CONNECT", b"Host: example.org\r\n"), (400, 404, 405)
-    yield "a proxy's request", get(b"http://example.org/"), (400, 404, 405)
+    yield "a proxy's request", get(b"http://example.org/a"), (400, 404, 405)
     upgrade = (
         b"Host: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         b"Sec-WebSocket-Key: eA==\r\nSec-WebSocket-Version: 13\r\n"

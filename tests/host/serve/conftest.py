@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-pytest.importorskip("fastapi", reason="the server (extra `serve`) is not installed")
+pytest.importorskip("starlette", reason="the server (extra `serve`) is not installed")
 uvicorn = pytest.importorskip("uvicorn", reason="the server (extra `serve`) is not installed")
 
 import httpx  # noqa: E402

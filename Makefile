@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 SYMLIGHT := $(BIN)/python -m symlight.host.cli
 STAMP  := $(VENV)/.installed-$(shell cat pyproject.toml | cksum | cut -d' ' -f1)
 
-.PHONY: help demo test slow bench bench-cpu sparsity manifests lint card formal evidence mutants clean
+.PHONY: help demo test slow bench bench-cpu bench-serve sparsity manifests lint card formal evidence mutants clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -35,6 +35,10 @@ bench-cpu: $(STAMP) ## the CPU engines beside their peers, as ratios (random wei
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[peers,plots]'
 	$(BIN)/python -m symlight.tools.bench_cpu.run --out benchmarks --readme README.md
 	$(BIN)/python -m symlight.tools.bench_v1.run --out benchmarks
+
+bench-serve: $(STAMP) ## a server under 1 and 8 clients, demo and 194M: benchmarks/serve.json (random weights, 0.4 GB in build/)
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[serve]'
+	$(BIN)/python -m symlight.tools.serve_bench
 
 sparsity: $(STAMP) ## lambda against bits a byte, bytes and cycles (an hour; goes on where it was): build/sparsity/
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[train,plots]'

@@ -39,8 +39,8 @@ MALFORMED = (
     b'{"prompt": "a", "temperature": "hot"}',
 )
 TIMEOUT_SECONDS = 120.0
-MEMORY = "process_resident_memory_bytes"  # of the server, among its metrics
-MEMORY_SAMPLES = 40  # of a load
+MEMORY, PROCESSOR = "process_resident_memory_bytes", "process_cpu_seconds_total"  # metrics of the server
+SAMPLES = 40  # of these in a load
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -95,7 +95,9 @@ class Tally:
     first: list[float] = field(default_factory=list)
     between: list[float] = field(default_factory=list)
     whole: list[float] = field(default_factory=list)
-    memory: list[int] = field(default_factory=list)  # bytes that the server holds, over the time
+    memory: list[float] = field(default_factory=list)  # bytes that the server holds, over the time
+    server: list[float] = field(default_factory=list)  # processor time of the server so far, over the time
+    processor: float = 0.0  # processor time of the clients
     ended_by: int | None = None  # signal that ended the load before its time
 
 
@@ -127,7 +129,6 @@ async def run_load(load: Load, asks: Sequence[Ask]) -> tuple[Tally, float]:
     tally = Tally()
     headers = {"Authorization": f"Bearer {load.key}"} if load.key else {}
     limits = httpx.Limits(max_connections=load.clients + 1, max_keepalive_connections=load.clients + 1)
-    began = time.monotonic()
     async with httpx.AsyncClient(
         base_url=load.url, headers=headers, timeout=TIMEOUT_SECONDS, limits=limits
     ) as client:
@@ -137,9 +138,10 @@ async def run_load(load: Load, asks: Sequence[Ask]) -> tuple[Tally, float]:
             raise UserError(
                 f"no server answers at {load.url} ({error}); start one: symlight serve"
             ) from error
-        began = time.monotonic()
+        await _read_metrics(client, tally)
+        began, processor = time.monotonic(), time.process_time()
         until = began + load.seconds
-        watched = asyncio.ensure_future(_watch_memory(client, load.seconds / MEMORY_SAMPLES, tally))
+        watched = asyncio.ensure_future(_watch_metrics(client, load.seconds / SAMPLES, tally))
         clients = asyncio.gather(
             *(_client(client, load, asks, tally, random.Random(f"{load.seed} {n}"), until)
               for n in range(load.clients))
@@ -157,8 +159,8 @@ async def run_load(load: Load, asks: Sequence[Ask]) -> tuple[Tally, float]:
                     raise
             finally:
                 watched.cancel()
-        took = time.monotonic() - began
-        await _read_memory(client, tally)
+        took, tally.processor = time.monotonic() - began, time.process_time() - processor
+        await _read_metrics(client, tally)
     return tally, took
 
 
@@ -189,17 +191,18 @@ def _signals(end: Callable[[int], None]) -> Iterator[None]:
         restore()
 
 
-async def _watch_memory(client, pause: float, tally: Tally) -> None:
+async def _watch_metrics(client, pause: float, tally: Tally) -> None:
     while True:
-        await _read_memory(client, tally)
         await asyncio.sleep(pause)
+        await _read_metrics(client, tally)
 
 
-async def _read_memory(client, tally: Tally) -> None:
-    """Ask the server for its memory; one that does not say has none in the result."""
+async def _read_metrics(client, tally: Tally) -> None:
+    """Ask the server for its memory and time; one that does not say has none in the result."""
     with suppress(httpx.HTTPError, ValueError):
         lines = (await client.get("/metrics")).text.splitlines()
-        tally.memory += [int(float(line.split()[1])) for line in lines if line.startswith(f"{MEMORY} ")]
+        for name, samples in ((MEMORY, tally.memory), (PROCESSOR, tally.server)):
+            samples += [float(line.split()[1]) for line in lines if line.startswith(f"{name} ")]
 
 
 async def _client(client, load: Load, asks, tally: Tally, rng: random.Random, until: float) -> None:
@@ -292,10 +295,19 @@ def load_json(load: Load, tally: Tally, seconds: float) -> dict:
         "time_between_events_ms": percentiles(tally.between),
         "request_ms": percentiles(tally.whole),
         "server_memory_mb": _memory(tally.memory),
+        "processors_used": _processors(tally, seconds),
     }
 
 
-def _memory(samples: Sequence[int]) -> dict[str, float] | None:
+def _processors(tally: Tally, seconds: float) -> dict[str, float] | None:
+    """How many processors the server and the clients had at work: processor time over time."""
+    if len(tally.server) < 2:
+        return None
+    server = (tally.server[-1] - tally.server[0]) / seconds
+    return {"server": round(server, 3), "clients": round(tally.processor / seconds, 3)}
+
+
+def _memory(samples: Sequence[float]) -> dict[str, float] | None:
     """Megabytes: means of the four quarters of the time, the largest, and the last sample."""
     if len(samples) < 4:
         return None

@@ -1,6 +1,7 @@
 """`symlight bench-serve`: what it counts, what it finds wrong, and its end by a signal."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -42,6 +43,8 @@ def test_every_text_is_compared(server, capsys, tmp_path):
         assert load["answered"] == load["compared"]
         assert load["wrong"] == load["failed"] == 0
         assert load["server_memory_mb"]["max"] >= load["server_memory_mb"]["last"] > 10
+        # the server is a thread of this process, so both are at most what all processors can do
+        assert all(0 < used <= os.cpu_count() + 0.1 for used in load["processors_used"].values())
 
 
 def test_wrong_texts_and_failures_are_seen(server, capsys, monkeypatch):

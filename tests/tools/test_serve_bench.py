@@ -1,0 +1,59 @@
+"""The measurement of the server: medians and ratios of made loads, the large package, a short run."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="the server (extra `serve`) is not installed")
+
+from symlight.model.config import preset  # noqa: E402
+from symlight.model.package import load_package  # noqa: E402
+from symlight.tools import serve_bench  # noqa: E402
+
+pytestmark = pytest.mark.timeout(240)
+
+
+def load(rate: float, tokens: float) -> dict:
+    return {
+        "requests_per_second": rate,
+        "tokens_per_second_at_most": tokens,
+        "time_to_first_token_ms": {"p50": rate / 10},
+        "processors_used": {"server": 0.5, "clients": 0.2},
+    }
+
+
+def test_medians_and_ratios():
+    rates = [(100, 250), (50, 200), (80, 160)]
+    found = serve_bench.summary([[load(one, 10 * one), load(many, 30 * many)] for one, many in rates])
+    assert found["ratios_by_round"] == {"clients_8_over_1": [2.5, 4.0, 2.0]}
+    assert found["ratios"] == {"clients_8_over_1": 2.5}
+    assert found["token_ratios"] == {"clients_8_over_1": 7.5}
+    assert found["medians"]["1"]["requests_per_second"] == 80
+    assert found["medians"]["8"]["server_ms_per_request"] == 2.5  # half a processor, 200 a second
+    assert found["medians"]["8"]["clients_ms_per_request"] == 1.0
+
+
+def test_the_large_package_has_text_and_is_made_once(tmp_path):
+    shape = replace(preset("tiny"), vocab=600)
+    path = serve_bench.large_package(tmp_path, shape)
+    package = load_package(path)
+    assert 500 < package.tokenizer.size <= shape.vocab
+    assert "king" in package.tokenizer.decode(package.encode("the king said"))
+    assert package.meta.logit_scale and package.meta.synthetic
+    assert serve_bench.large_package(tmp_path) == path  # another shape is not made
+
+
+def test_a_run_writes_its_figures_and_keeps_the_others(tmp_path, monkeypatch):
+    out = tmp_path / "serve.json"
+    out.write_text(json.dumps({"models": {"demo": {"ratios": {}}}, "long": {"commit": "c"}}))
+    serve_bench.large_package(tmp_path, replace(preset("tiny"), vocab=600))
+    words = ["--build", str(tmp_path), "--device", "cpu:1", "--rounds", "1", "--seconds", "1"]
+    serve_bench.main(["--out", str(out), "--models", "194m", *words])
+    result = json.loads(out.read_text())
+    assert result["long"] == {"commit": "c"} and result["models"]["demo"] == {"ratios": {}}
+    found = result["models"]["194m"]
+    assert found["commit"] and set(found["medians"]) == {"1", "8"}
+    for one in found["rounds"][0]:
+        assert one["answered"] == one["compared"] > 0
+    assert found["medians"]["1"]["server_ms_per_request"] > 0

@@ -38,7 +38,7 @@ class Plan:
     shape: ModelShape
     lambdas: tuple[float, ...] = LAMBDAS
     start_steps: int = 1200
-    steps: int = 400
+    steps: int = 250
     batch: int = 16
     sequence: int = 256
     start_rate: float = 1e-2
@@ -117,13 +117,13 @@ class Sweep:
         new.replace(self._file)
 
     def run(self) -> list[Row]:
-        """All rows, those of the published model first, by lambda."""
+        """All rows by lambda, of each the published model first."""
         plan, start = self._plan, self._folder / "start"
         train(
             self._corpus, start, shape=plan.shape, training=plan.config(start=True), console=self._console
         )  # fmt: skip
-        for sites in ((), OPTIONAL_SITES):
-            for strength in plan.lambdas:
+        for strength in plan.lambdas:
+            for sites in ((), OPTIONAL_SITES):
                 name = f"{'all' if sites else 'published'}-{strength:g}"
                 if name not in self.rows:
                     self.rows[name] = self._row(name, start, sites, strength)

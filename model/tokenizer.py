@@ -128,7 +128,7 @@ class TextStream:
 
     def __init__(self, tokenizer: Tokenizer, context: Sequence[int] = (), begun: bool = False):
         self._tokenizer = tokenizer
-        self._decoder = _Utf8("symlight.each_byte")
+        self._decoder, self._inside = _Utf8("symlight.each_byte"), False
         self._begun = begun
         known = [token for token in context if 0 <= token < tokenizer.size]
         start = 0
@@ -139,6 +139,7 @@ class TextStream:
         if start < len(known) - _BYTES_OF_A_CHARACTER:
             start = len(known) - _BYTES_OF_A_CHARACTER
             self._decoder.reset()
+            self._inside = False
         for token in known[start:]:
             self.push(token)
 
@@ -148,13 +149,16 @@ class TextStream:
             return ""
         spelled = self._tokenizer.spelled(token)
         if isinstance(spelled, bytes):
+            self._inside = True  # perhaps: bytes may wait for the rest of their character
             return self._given(self._decoder.decode(spelled))
-        return self.flush() + self._given(self._without_prefix(spelled).replace(SPACE, " "))
+        waiting = self.flush() if self._inside else ""
+        return waiting + self._given(self._without_prefix(spelled).replace(SPACE, " "))
 
     def flush(self) -> str:
         """A replacement character for every byte that waits for the rest of its character."""
         text = self._decoder.decode(b"", final=True)
         self._decoder.reset()
+        self._inside = False
         return self._given(text)
 
     def _without_prefix(self, spelled: str) -> str:

@@ -5,8 +5,11 @@ import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from .job import Piece, Scored, Wish
+
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 @dataclass
@@ -48,7 +51,6 @@ class Answer:
         self.created = int(time.time())
         self.choices = [Choice(wish) for wish in wishes]
         self._offsets = [0] * len(wishes)
-        self._begin = ""  # of streamed events: what they have in common
 
     @property
     def complete(self) -> bool:
@@ -90,34 +92,38 @@ class Answer:
         """Events before the first text: a chat names the role."""
         if not self.chat:
             return []
-        return [
-            self._event(
-                [{"index": index, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]
-            )
-            for index in range(len(self.choices))
-        ]
+        begun = '"delta": {"role": "assistant", "content": ""}'
+        return [self._choice_event(index, begun) for index in range(len(self.choices))]
 
     def piece_event(self, index: int, piece: Piece) -> str:
         """The event of a piece, which `Choice.add` has taken."""
         choice = self.choices[index]
         logprobs = self._logprobs(index, piece.scored) if choice.wish.logprobs is not None else None
-        shown = {"delta": {"content": piece.text}} if self.chat else {"text": piece.text}
-        return self._event([{"index": index, **shown, "logprobs": logprobs, "finish_reason": None}])
+        text = _encode(piece.text)
+        shown = f'"delta": {{"content": {text}}}' if self.chat else f'"text": {text}'
+        return self._choice_event(index, shown, logprobs)
 
     def finish_event(self, index: int) -> str:
-        shown: dict[str, object] = {"delta": {}} if self.chat else {"text": ""}
-        reason = self.choices[index].reason
-        return self._event([{"index": index, **shown, "logprobs": None, "finish_reason": reason}])
+        shown = '"delta": {}' if self.chat else '"text": ""'
+        return self._choice_event(index, shown, reason=self.choices[index].reason)
 
     def usage_event(self) -> str:
-        return self._event([], usage=self.usage())
+        return f'{self._begin}, "choices": [], "usage": {_encode(self.usage())}}}\n\n'
 
-    def _event(self, choices: list[dict], **more) -> str:
-        if not self._begin:
-            kind = "chat.completion.chunk" if self.chat else "text_completion"
-            self._begin = json.dumps(self._head(kind), ensure_ascii=False)[:-1]
-        rest = json.dumps({"choices": choices} | more, ensure_ascii=False)
-        return f"data: {self._begin}, {rest[1:]}\n\n"
+    def _choice_event(
+        self, index: int, shown: str, logprobs: dict | None = None, reason: str | None = None
+    ) -> str:
+        """An event, put together from JSON texts: there is one for every token."""
+        scored = "null" if logprobs is None else _encode(logprobs)
+        ended = "null" if reason is None else f'"{reason}"'
+        choice = f'{{"index": {index}, {shown}, "logprobs": {scored}, "finish_reason": {ended}}}'
+        return f'{self._begin}, "choices": [{choice}]}}\n\n'
+
+    @cached_property
+    def _begin(self) -> str:
+        """What the events of this answer begin with."""
+        kind = "chat.completion.chunk" if self.chat else "text_completion"
+        return f"data: {_encode(self._head(kind))[:-1]}"
 
     # ---- log-probabilities ----
 
@@ -156,7 +162,7 @@ class Answer:
 
 def event(data: dict) -> str:
     """A server-sent event."""
-    return f"data: {json.dumps(data, ensure_ascii=False)}\n\n"
+    return f"data: {_encode(data)}\n\n"
 
 
 DONE = "data: [DONE]\n\n"

@@ -3,7 +3,8 @@
 import itertools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -93,6 +94,12 @@ class Times:
     last_token: float | None = None
 
 
+@lru_cache(maxsize=256)
+def _settings(options: SamplingOptions, logit_scale: float | None) -> SamplerSettings:
+    """Their fractions take longer than the rest of a job; requests differ in their seeds most of all."""
+    return SamplerSettings.of(options, logit_scale)
+
+
 class Job:
     """A `Wish` in progress. Owned by the scheduler's thread; `cancel` may be called from any thread.
 
@@ -139,7 +146,8 @@ class Job:
             self._scorer = Scorer(package.meta.logit_scale, wish.logprobs)
         self.settings = None
         if not wish.sampling.greedy:
-            self.settings = SamplerSettings.of(wish.sampling, package.meta.logit_scale)
+            settings = _settings(wish.sampling.with_seed(0), package.meta.logit_scale)
+            self.settings = replace(settings, seed=wish.sampling.seed)
         self._choice = None
         if wish.penalties.active:
             options = TurnOptions(wish.sampling, wish.penalties)

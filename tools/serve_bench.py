@@ -19,6 +19,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -41,7 +42,7 @@ SEED, DENSITY = 1, 0.24  # of the random weights
 SPREAD = 2.5  # standard deviation of their logits, in natural logarithms
 LONGEST = 48  # tokens of an answer
 DEMO, LARGE = "demo", "194m"
-LONG = "long"  # a part of the file that another command measures
+OTHERS = ("long", "replicas")  # parts of the file that other commands measure
 
 
 def made_words(count: int) -> bytes:
@@ -96,11 +97,11 @@ def rounds_of(package: str, device: str, rounds: int, seconds: float) -> list[li
     """What came of every round, by CLIENTS. Every text is compared with the one that the model gives alone,
     on the reference, or with random weights, on the CPU engine with the reference's sampler."""
     found = []
-    with server(package, device) as address, open_model(package, _alone(package)) as model:
+    with server(package, device) as address, open_model(package, alone(package)) as model:
         for number in range(rounds):
             asks = mixed_asks(48, number + 1, LONGEST, model)
             found.append(
-                [_load(Load(url=address, clients=count, seconds=seconds), asks) for count in CLIENTS]
+                [loaded(Load(url=address, clients=count, seconds=seconds), asks) for count in CLIENTS]
             )
             print(
                 *(f"{one['clients']} clients: {one['requests_per_second']}/s" for one in found[-1]), sep=", "
@@ -108,11 +109,14 @@ def rounds_of(package: str, device: str, rounds: int, seconds: float) -> list[li
     return found
 
 
-def _alone(package: str) -> str:
+def alone(package: str) -> str:
+    """The device that gives the texts to compare with."""
     return "reference" if package == DEMO else "cpu"
 
 
-def _load(load: Load, asks: Sequence) -> dict:
+def loaded(load: Load, asks: Sequence, seconds: float | None = None) -> dict:
+    """What came of a load (of other `seconds` where given); a `RuntimeError` unless every answer is right."""
+    load = load if seconds is None else replace(load, seconds=seconds)
     tally, took = asyncio.run(run_load(load, asks))
     for what in (tally.wrong, tally.failed):
         if what:
@@ -200,7 +204,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             "load_average": round(load_average, 2),  # when it began
             **summary(rounds),
         }
-    result = {"models": models} | {name: known[name] for name in (LONG,) if name in known}
+    result = {"models": models} | {name: known[name] for name in OTHERS if name in known}
     write_whole(values.out, json.dumps(result, indent=1) + "\n")
 
 

@@ -1,6 +1,8 @@
 """The measurement of the server: medians and ratios of made loads, the large package, a short run."""
 
 import json
+import os
+import time
 from dataclasses import replace
 
 import pytest
@@ -57,3 +59,24 @@ def test_a_run_writes_its_figures_and_keeps_the_others(tmp_path, monkeypatch):
     for one in found["rounds"][0]:
         assert one["answered"] == one["compared"] > 0
     assert found["medians"]["1"]["server_ms_per_request"] > 0
+
+
+def test_the_ratio_of_replicas():
+    pytest.importorskip("ray", reason="Ray (extra `ray`) is not installed")
+    from symlight.tools import replica_bench
+
+    rates = [(10, 18), (10, 12), (20, 34)]
+    rounds = [[load(rate, rate) | {"processors": 1.5} for rate in one] for one in rates]
+    found = replica_bench.summary(rounds)
+    assert found["ratios_by_round"] == {"replicas_2_over_1": [1.8, 1.2, 1.7]}
+    assert found["ratios"] == {"replicas_2_over_1": 1.7}
+    assert found["medians"]["2"] == {
+        "requests_per_second": 18, "tokens_per_second_at_most": 18, "processors": 1.5,
+    }  # fmt: skip
+    before, began = replica_bench.busy_seconds(), time.monotonic()
+    while time.monotonic() < began + 0.3:
+        pass
+    used = (replica_bench.busy_seconds() - before) / (time.monotonic() - began)
+    assert (
+        0.3 < used < os.cpu_count() + 0.5
+    )  # a processor, and what others use; the counter's ticks are 10 ms

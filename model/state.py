@@ -47,9 +47,12 @@ class State:
         return min(self.position, self.shape.slots)
 
     def copy(self) -> "State":
-        """An independent copy."""
-        arrays = {name: getattr(self, name).copy() for name in ARRAYS}
-        return State(self.shape, **arrays, position=self.position, pending=self.pending)
+        """An independent copy of what the state holds: little work and memory where the text is short."""
+        made = State.new(self.shape)  # pages of zeros that nobody writes take neither
+        made.position, made.pending = self.position, self.pending
+        for name in ARRAYS:
+            made.meaningful(name)[:] = self.meaningful(name)
+        return made
 
     def meaningful(self, name: str) -> np.ndarray:
         """A view of what an array of `ARRAYS` holds: of a ring, the populated slots."""

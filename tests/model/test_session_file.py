@@ -16,7 +16,7 @@ from symlight.model.config import MAX_POSITION, preset
 from symlight.model.reference import Reference
 from symlight.model.sampling import SamplingOptions
 from symlight.model.session_file import SavedSession, read_session, write_session
-from symlight.model.state import State
+from symlight.model.state import ARRAYS, State
 from symlight.model.synthetic import random_model
 
 pytestmark = pytest.mark.timeout(60)
@@ -177,3 +177,19 @@ def test_a_failed_save_leaves_the_older_file(tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"session\.npz.*[Nn]o space left"):
         write_session(file, SavedSession(state=State.new(SHAPE)))
     assert read_session(file, SHAPE) == SAVED and list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 40])
+def test_a_copy_is_the_state_and_stands_alone(count):
+    reference = Reference(random_model(preset("tiny"), 3))
+    for token in range(count):
+        reference.ingest(token)
+    state = reference.state
+    state.pending = 7
+    state.ring_k[:, state.populated :] = 9  # means nothing
+    copied = state.copy()
+    assert copied == state and copied.pending == 7 and not copied.ring_k[:, state.populated :].any()
+    before = state.copy()
+    for name in ARRAYS:
+        getattr(copied, name)[...] = 1
+    assert state == before

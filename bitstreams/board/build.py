@@ -55,8 +55,7 @@ def build_bitstream(
     text, build_id = synthesise(board, work, progress)
     report = place_and_route(NAME, work, seed, progress)
     require_timing(report, seed)
-    run_tool(ECPPACK, ["--compress", "--input", f"{NAME}.config", "--bit", BITSTREAM], work)
-    bits = (work / BITSTREAM).read_bytes()
+    bits = pack(work)
     manifest: dict = kernel_manifest(
         board.engine, build_id, {f"{BOARD_MODULE}.v": text}, card=board.card, build=board.build
     ) | {
@@ -76,6 +75,12 @@ def build_bitstream(
     (out / BITSTREAM).write_bytes(bits)
     write_whole(out / MANIFEST, json.dumps(manifest, indent=2, sort_keys=True) + "\n")
     return manifest
+
+
+def pack(work: Path) -> bytes:
+    """The bitstream, compressed, of what is placed and routed in folder `work`."""
+    run_tool(ECPPACK, ["--compress", "--input", f"{NAME}.config", "--bit", BITSTREAM], work)
+    return (work / BITSTREAM).read_bytes()
 
 
 def synthesise(board: Board, work: Path, progress: Progress | None = None) -> tuple[str, int]:

@@ -35,6 +35,7 @@ def test_a_small_model_over_the_whole_line(simulated, tiny):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900, func_only=True)
 def test_the_demo_model(simulated, demo):
     """48 tokens, then two more turns; the ring of 64 slots wraps."""
     ours, reference = machines(simulated, demo)

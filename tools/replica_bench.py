@@ -2,8 +2,8 @@
 
 Every round deploys each number of replicas once, each replica with a thread of its own, and loads it with the
 same clients and requests. Everything shares one machine: the replicas, the clients, and Ray's own processes.
-`processors` says how many processors were at work together, so a ratio below the number of replicas is
-explained or not.
+`processors_used` says how many processors each of them kept busy. Where they come to all that there are, a
+second replica has none to run on.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import platform
 import socket
 import statistics
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import ray
@@ -22,19 +23,36 @@ from symlight.base.files import write_whole
 from symlight.base.provenance import commit
 from symlight.host.bench.serve_load import Load, mixed_asks
 from symlight.host.library.model import open_model
-from symlight.host.serve.ray_app import build
+from symlight.host.serve.ray_app import DeviceReplica, build
 
 from .serve_bench import DEMO, LARGE, LONGEST, alone, large_package, loaded
 
 REPLICAS = (1, 2)
 RESOURCE = "symlight_device"
-STAT = Path("/proc/stat")
+PARTS = ("replicas", "ray", "clients")
+# In the names that Ray gives to processes.
+REPLICA: bytes = DeviceReplica.name.encode()  # type: ignore[attr-defined]  # Ray's Deployment
+PROC = Path("/proc")
 
 
-def busy_seconds() -> float:
-    """Processor time that all processors of the machine have spent so far, idle time excluded."""
-    user, nice, system, idle, wait, *others = map(int, STAT.read_text().splitlines()[0].split()[1:9])
-    return (user + nice + system + sum(others)) / os.sysconf("SC_CLK_TCK")
+def processor_seconds() -> dict[str, float]:
+    """Processor time so far of this process ("clients"), of the replicas below it, and of Ray's others."""
+    seconds = dict.fromkeys(PARTS, 0.0)
+    parents, spent, names = {}, {}, {}
+    for folder in PROC.glob("[0-9]*"):
+        with suppress(OSError):  # a process that has ended
+            words = (folder / "stat").read_text().rpartition(")")[2].split()
+            number = int(folder.name)
+            parents[number], spent[number] = int(words[1]), sum(map(int, words[11:13]))
+            names[number] = (folder / "cmdline").read_bytes()
+    for number in spent:
+        above = number
+        while above in parents and above != os.getpid():
+            above = parents[above]
+        if above == os.getpid():
+            part = "clients" if number == above else "replicas" if REPLICA in names[number] else "ray"
+            seconds[part] += spent[number] / os.sysconf("SC_CLK_TCK")
+    return seconds
 
 
 def measured(package: str, rounds: int, seconds: float, clients: int) -> list[list[dict]]:
@@ -56,9 +74,12 @@ def measured(package: str, rounds: int, seconds: float, clients: int) -> list[li
                     serve.run(build(model=package, replicas=replicas, resource=RESOURCE, cpus=0.5))
                     load = Load(url=f"http://127.0.0.1:{port}", clients=clients, seconds=seconds)
                     loaded(load, asks, 2.0)  # the replicas have seen the conversations
-                    before = busy_seconds()
+                    before = processor_seconds()
                     one = loaded(load, asks)
-                    one["processors"] = round((busy_seconds() - before) / one["seconds"], 3)
+                    after = processor_seconds()
+                    one["processors_used"] = {
+                        name: round((after[name] - before[name]) / one["seconds"], 3) for name in PARTS
+                    }
                     one["replicas"] = replicas
                     found[-1].append(one)
                     serve.delete("default")
@@ -76,7 +97,13 @@ def summary(rounds: Sequence[Sequence[dict]]) -> dict:
     medians = {
         str(count): {
             name: statistics.median(one[index][name] for one in rounds)
-            for name in ("requests_per_second", "tokens_per_second_at_most", "processors")
+            for name in ("requests_per_second", "tokens_per_second_at_most")
+        }
+        | {
+            f"processors_used_by_{part}": statistics.median(
+                one[index]["processors_used"][part] for one in rounds
+            )
+            for part in PARTS
         }
         for index, count in enumerate(REPLICAS)
     }

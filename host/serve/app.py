@@ -5,7 +5,7 @@ import contextlib
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from importlib.resources import files
 from typing import Any, TypeVar
 
@@ -16,11 +16,10 @@ from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
 from .answers import DONE, Answer, error_json, event
 from .guard import Guard, bearer_key
-from .job import Finish, Job, Piece, Wish
+from .job import Finish, Piece, Wish
 from .requests import (
     BadRequest,
     ChatBody,
@@ -34,11 +33,13 @@ from .requests import (
 from .scheduler import Draining, QueueFull
 from .service import Service, Sink
 from .settings import client_name
+from .streams import EventStream, Watch
 
 CHAT_TOKENS = 256  # of an answer, unless the request says how many
 RETRY_AFTER_SECONDS = 1
 _log = logging.getLogger("symlight.serve")
 _Body = TypeVar("_Body", bound=BaseModel)
+_Events = AsyncIterator[list[tuple[int, Piece | Finish]]]  # as Sink.events gives them
 
 
 def create_app(service: Service) -> Starlette:
@@ -177,41 +178,44 @@ class _Routes:
         answer = Answer(chat, service.name, wishes, service.spell)
         if body.stream:
             usage = body.stream_options is not None and body.stream_options.include_usage
-            return await self._streamed(jobs, sink, answer, usage)
-        return await self._whole(request, jobs, sink, answer)
+            return await self._streamed(Watch(request.receive, jobs), sink.events(jobs), answer, usage)
+        return await self._whole(Watch(request.receive, jobs), sink.events(jobs), answer)
 
-    async def _whole(self, request: Request, jobs: list[Job], sink: Sink, answer: Answer) -> Response:
+    async def _whole(self, watch: Watch, sent: _Events, answer: Answer) -> Response:
         failed = None
-        with _watched(request.receive, jobs):
-            async for events in sink.events(jobs):
+        try:
+            async for events in sent:
                 for index, what in events:
                     if isinstance(what, Finish):
                         answer.choices[index].finish(what.reason)
                         failed = failed or (what if what.error else None)
                     else:
                         answer.choices[index].add(what)
+        finally:
+            watch.end()
         if failed is not None:
             raise BadRequest(failed.error or "the request failed", status=failed.status)
         return JSONResponse(answer.whole())
 
-    async def _streamed(self, jobs: list[Job], sink: Sink, answer: Answer, usage: bool) -> Response:
-        events = sink.events(jobs)
-        begun = await anext(events)
-        _, first = begun[0]
-        if isinstance(first, Finish) and first.error:  # before any text: an error answer
-            for job in jobs:
-                job.cancel()
-            raise BadRequest(first.error, status=first.status)
+    async def _streamed(self, watch: Watch, sent: _Events, answer: Answer, usage: bool) -> Response:
+        try:
+            begun = await anext(sent)
+            _, first = begun[0]
+            if isinstance(first, Finish) and first.error:  # before any text: an error answer
+                raise BadRequest(first.error, status=first.status)
+        except BaseException:
+            watch.end()
+            raise
 
         async def lines() -> AsyncIterator[tuple[str, bool]]:
             yield "".join(answer.first_events()) + _lines(answer, begun) + rest(), not answer.complete
-            async for more in events:
+            async for more in sent:
                 yield _lines(answer, more) + rest(), not answer.complete
 
         def rest() -> str:
             return (answer.usage_event() if usage else "") + DONE if answer.complete else ""
 
-        return _EventStream(lines(), jobs)
+        return EventStream(lines(), watch)
 
     async def _body(self, request: Request, kind: type[_Body]) -> _Body:
         data = await _json(request, self._settings.max_body, self._settings.body_timeout)
@@ -244,49 +248,6 @@ def _lines(answer: Answer, events: list[tuple[int, Piece | Finish]]) -> str:
         else:
             lines.append(answer.finish_event(index))
     return "".join(lines)
-
-
-class _EventStream(Response):
-    """Server-sent events as they come, until they end or the client has gone; nothing of `jobs` is left then.
-
-    `parts`: events, and whether more follow.
-
-    Starlette's StreamingResponse does as much with a group of tasks, at several times the cost of an event.
-    """
-
-    media_type = "text/event-stream"
-
-    def __init__(self, parts: AsyncIterator[tuple[str, bool]], jobs: list[Job]):
-        super().__init__(headers={"Cache-Control": "no-store"})
-        del self.headers["content-length"]
-        self._parts, self._jobs = parts, jobs
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with _watched(receive, self._jobs):
-            await send(
-                {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
-            )
-            async for part, more in self._parts:
-                await send({"type": "http.response.body", "body": part.encode(), "more_body": more})
-
-
-@contextlib.contextmanager
-def _watched(receive: Receive, jobs: list[Job]) -> Iterator[None]:
-    """Inside, the jobs are cancelled when the client goes away; afterwards they are in any case."""
-    watcher = asyncio.ensure_future(_cancel_when_gone(receive, jobs))
-    try:
-        yield
-    finally:
-        watcher.cancel()
-        for job in jobs:
-            job.cancel()
-
-
-async def _cancel_when_gone(receive: Receive, jobs: list[Job]) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    for job in jobs:
-        job.cancel()
 
 
 async def _json(request: Request, most: int, seconds: float) -> Any:

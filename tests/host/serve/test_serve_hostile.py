@@ -127,3 +127,24 @@ def test_connections_are_limited(serve):
             assert time.monotonic() < until, "connections that have ended still count"
             time.sleep(0.05)
         alive(server)
+
+
+def test_a_stream_left_while_it_waits_leaves_the_queue(serve):
+    """The client goes before the first event: nobody has to find out by writing to it."""
+    body = b'{"prompt": "In the", "max_tokens": 60000, "stream": true, "logprobs": 0}'
+    with serve("cpu:1", max_running=1) as server:
+        scheduler = server.service.scheduler
+
+        def reached(waiting: int) -> None:
+            until = time.monotonic() + 20
+            while (scheduler.running, scheduler.waiting) != (1, waiting):
+                assert time.monotonic() < until, (scheduler.running, scheduler.waiting)
+                time.sleep(0.01)
+
+        with connect(server) as running:
+            running.sendall(request(body=body))
+            reached(0)
+            with connect(server) as waiting:
+                waiting.sendall(request(body=body))
+                reached(1)
+            reached(0)

@@ -3,7 +3,7 @@
 from symlight.hw.board.generate import BOARD_MODULE
 
 # Modules whose products go into LUTs: addresses and counts that are not due for many cycles, and the ring's
-# products of two bytes. With all of them the design would take 155 of the FPGA's 156 multipliers.
+# products of two bytes. With four products in LUTs, the design took 155 of the FPGA's 156 multipliers.
 SOFT_MULTIPLIERS = (
     "kernel.dispatch",
     "kernel.load",

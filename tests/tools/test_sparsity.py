@@ -66,13 +66,19 @@ def test_a_sweep_is_resumed(tmp_path, monkeypatch):
         sweeps, "train", lambda *words, **named: trained.append(words[1].name) or real(*words, **named)
     )
     rows = Sweep(tmp_path, plan, corpus(), QUIET).run()
-    assert trained == ["start", "published-0", "published-4", "all-0", "all-4"]
+    assert trained == ["start", "published-0", "all-0", "published-4", "all-4"]
     assert [(one.strength, one.sites) for one in rows][-1] == (4.0, ["out", "head"])
     trained.clear()
     again = Sweep(tmp_path, plan, corpus(), QUIET)
     assert again.run() == rows and trained == ["start"]
     assert again.package(rows[-1]).event_sites == ("out", "head")
     assert again.package(rows[0]).event_sites == ()
+    trained.clear()
+    more = Sweep(tmp_path, replace(plan, lambdas=(0.0, 2.0)), corpus(), QUIET).run()
+    assert trained == ["start", "published-2", "all-2"]
+    assert [one.strength for one in more] == [0, 2, 4] * 2 and [
+        one for one in more if one.strength != 2
+    ] == rows
     with pytest.raises(UserError, match="another plan"):
         Sweep(tmp_path, replace(plan, steps=5), corpus(), QUIET)
 

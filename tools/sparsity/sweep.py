@@ -25,7 +25,7 @@ from symlight.model.training.settings import TrainingConfig
 from symlight.model.training.trainer import train
 
 RESULTS = "sweep.json"
-LAMBDAS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+LAMBDAS = (0.0, 0.5, 0.75, 1.0, 2.0, 4.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +96,11 @@ def work(shape: ModelShape, found: Evaluation, sites: tuple[str, ...]) -> tuple[
     return round(sum(one.density * one.macs for one in matrices)), mac_density(matrices)
 
 
+def _training(plan: dict) -> dict:
+    """What all rows of a plan share: further lambdas may be added to a sweep."""
+    return {name: value for name, value in plan.items() if name != "lambdas"}
+
+
 class Sweep:
     """A plan in a folder."""
 
@@ -106,7 +111,7 @@ class Sweep:
         self.rows: dict[str, Row] = {}
         if self._file.is_file():
             known = read_object(self._file, "remove it")
-            if known.get("plan") != plan.to_json():
+            if _training(known.get("plan", {})) != _training(plan.to_json()):
                 raise UserError(f"{self._file} belongs to another plan; choose another folder, or remove it")
             self.rows = {name: Row(**row) for name, row in known["rows"].items()}
 
@@ -117,7 +122,7 @@ class Sweep:
         new.replace(self._file)
 
     def run(self) -> list[Row]:
-        """All rows by lambda, of each the published model first."""
+        """All rows, those of the published model first; trained by lambda, so that both kinds advance."""
         plan, start = self._plan, self._folder / "start"
         train(
             self._corpus, start, shape=plan.shape, training=plan.config(start=True), console=self._console
@@ -128,7 +133,7 @@ class Sweep:
                 if name not in self.rows:
                     self.rows[name] = self._row(name, start, sites, strength)
                     self._keep()
-        return list(self.rows.values())
+        return sorted(self.rows.values(), key=lambda row: (len(row.sites), row.strength))
 
     def package(self, row: Row) -> Package:
         """The package of a row."""

@@ -10,6 +10,7 @@ from .reports import read_report, timing_met
 from .tools import NEXTPNR, run_tool
 
 PART = ("--85k", "--package", "CABGA381", "--speed", "6")  # of the ULX3S
+# On a busy machine, router1 had 260,475 of 286,710 arcs left after nine minutes. No route is complete yet.
 EFFORT = ("--router", "router2")
 
 # What nextpnr says when a phase begins.

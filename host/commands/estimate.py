@@ -3,6 +3,7 @@ and densities.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,8 +14,9 @@ from symlight.base.errors import UserError
 from symlight.base.optional import present
 from symlight.hw.config import Engine
 from symlight.model.config import OPTIONAL_SITES, ModelShape
-from symlight.model.reference import SITES, Reference
+from symlight.model.reference import SITES, PassResult, Reference
 from symlight.model.synthetic import layer_targets
+from symlight.model.weights import IntegerModel
 from symlight.sim.estimate.estimate_report import Question, ask
 from symlight.sim.estimate.memory import Memory
 
@@ -77,29 +79,26 @@ class Densities:
 def package_densities(name: str) -> tuple[ModelShape, Densities]:
     """Shape of a package, and the densities of the reference on random tokens."""
     model = open_package(name).model
-    shape, layers = model.shape, model.shape.layers
-    reference, active, out, head = (
-        Reference(model),
-        np.zeros((layers, len(SITES))),
-        np.zeros(layers),
-        np.zeros(2),
-    )
-    for token in np.random.default_rng(0).integers(0, shape.vocab, MEASURED_PASSES):
-        result = reference.ingest(int(token), True)
-        active, out, head = (
-            active + result.active,
-            out + result.out_active,
-            head + present(result.head_active),
-        )
+    reference, rng = Reference(model), np.random.default_rng(0)
+    tokens = rng.integers(0, model.shape.vocab, MEASURED_PASSES).tolist()
+    return model.shape, densities_of(model, [reference.ingest(token, True) for token in tokens])
+
+
+def densities_of(model: IntegerModel, passes: Sequence[PassResult]) -> Densities:
+    """Densities of passes of a model, each with the head."""
+    shape, sites, count = model.shape, model.event_sites, len(passes)
     inputs = np.array([shape.ffn if site == "down" else shape.width for site in SITES])
     out = np.where(
-        [block.out_threshold for block in model.blocks], out / (shape.width * MEASURED_PASSES), 1.0
+        [block.out_threshold for block in model.blocks],
+        sum(one.out_active for one in passes) / (shape.width * count),
+        1.0,
     )
-    a, g = (head / (MEASURED_PASSES * np.array([shape.width, shape.bottleneck]))).tolist()
-    return shape, Densities(
-        active / (inputs * MEASURED_PASSES),
-        out if "out" in model.event_sites else None,
-        (a, g) if "head" in model.event_sites else None,
+    head = sum(np.array(present(one.head_active)) for one in passes)
+    a, g = (head / (count * np.array([shape.width, shape.bottleneck]))).tolist()
+    return Densities(
+        sum(one.active for one in passes) / (inputs * count),
+        out if "out" in sites else None,
+        (a, g) if "head" in sites else None,
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from symlight.base.errors import UserError
 from symlight.base.json_file import read_object
+from symlight.base.provenance import commit
 from symlight.model.config import OPTIONAL_SITES, ModelShape
 from symlight.model.evaluate import Evaluation, evaluate
 from symlight.model.package import Package, PackageMeta, load_package, save_package
@@ -116,7 +117,11 @@ class Sweep:
             self.rows = {name: Row(**row) for name, row in known["rows"].items()}
 
     def _keep(self) -> None:
-        about = {"plan": self._plan.to_json(), "rows": {name: asdict(row) for name, row in self.rows.items()}}
+        about = {
+            "commit": commit(),
+            "plan": self._plan.to_json(),
+            "rows": {name: asdict(row) for name, row in self.rows.items()},
+        }
         new = self._file.with_suffix(".new")
         new.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
         new.replace(self._file)

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.timeout(60)
 
 FILE_LINES = 350
 FOLDER_FILES = 20
+RESULTS = "benchmarks/kernel"  # a file per row of the standard table, however long that is
 SOURCES = (".py", ".cpp", ".h", ".tcl")
 # What a room may import, besides itself and the package's `symlight/__init__.py`, which has the version.
 ARROWS = {
@@ -151,7 +152,8 @@ def test_folders_are_small():
     counts: dict[str, int] = {}
     for name in tracked():
         folder = str(PurePosixPath(name).parent)
-        counts[folder] = counts.get(folder, 0) + 1
+        if folder != RESULTS:
+            counts[folder] = counts.get(folder, 0) + 1
     assert {folder: count for folder, count in counts.items() if count > FOLDER_FILES} == {}
 
 

@@ -60,9 +60,9 @@ def netlist_verilog(text: str) -> str:
 
 
 def with_wrong_lut(netlist: str, number: int) -> str:
-    """The netlist with one entry of its LUT `number` inverted."""
+    """The netlist with its LUT `number` inverted."""
     found = list(re.finditer(r"\.INIT\((\d+)'h([0-9a-f]+)\)\s*\) \S+ \(\s*\.I0", netlist))
     one = found[number % len(found)]
     width, value = int(one[1]), int(one[2], 16)
     begin, end = one.start(2), one.end(2)
-    return f"{netlist[:begin]}{value ^ (1 << width - 1) ^ 1:0{end - begin}x}{netlist[end:]}"
+    return f"{netlist[:begin]}{value ^ ((1 << width) - 1):0{end - begin}x}{netlist[end:]}"

@@ -28,7 +28,7 @@ def test_a_writer_of_cells(writer):
 
 
 def test_a_wrong_lut_is_seen(writer):
-    """Of some LUTs a wrong entry is never looked up; of most it is."""
+    """Some LUTs decide nothing that the bench looks at; most do."""
     seen = 0
     for number in (3, 40, 90):
         try:
